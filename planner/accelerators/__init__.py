@@ -1,0 +1,1 @@
+"""GPU products, the memory their driver reports, node labels, instance types and partitions → ``Accelerator``."""

@@ -1,0 +1,1 @@
+"""A container's command line and environment → ``EngineConfig``, by engine and version."""

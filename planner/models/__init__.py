@@ -1,0 +1,1 @@
+"""``config.json``, safetensors headers, the catalog and the lock file → ``ModelArchitecture``."""

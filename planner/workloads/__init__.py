@@ -1,0 +1,1 @@
+"""Kubernetes objects → workloads: pod templates, replica groups, GPUs, volumes, probes."""

@@ -1,0 +1,127 @@
+"""What a manifest runs, in one vocabulary for every kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.provenance import Fact, Position
+
+if TYPE_CHECKING:
+    from planner.documents.document import Document
+    from planner.documents.node import Node
+
+
+class Arg(NamedTuple):
+    """One element of ``command`` or ``args`` as the file writes it; ``node`` finds the position of an offset in it."""
+
+    text: str
+    node: Node
+
+
+class EnvVar(NamedTuple):
+    """One environment variable. ``value`` is None where it cannot be known; ``reason`` then says why (a Secret's key, a
+    ConfigMap that is not among the inputs, a field of the running pod). ``node`` is where the value stands."""
+
+    name: str
+    value: str | None
+    node: Node
+    reason: str = ""
+    secret: bool = False
+
+
+class Probe(NamedTuple):
+    """A startup, liveness or readiness probe with the kubelet's defaults filled in (seconds)."""
+
+    kind: str
+    node: Node
+    initial_delay: int
+    period: int
+    timeout: int
+    failure_threshold: int
+    handler: str  # http, tcp, exec, grpc or none
+    port: str = ""
+    path: str = ""
+
+    @property
+    def window(self) -> int:
+        """Seconds from the container's start until this probe can fail for good."""
+        return self.initial_delay + self.period * self.failure_threshold
+
+
+class Mount(NamedTuple):
+    """A volume mount. ``files`` are those that the input itself can show (a ConfigMap's keys, under ``path``)."""
+
+    path: str
+    volume: str
+    node: Node
+    kind: str  # emptyDir, configMap, secret, persistentVolumeClaim, hostPath, … ("" if the volume is not declared)
+    medium: str = ""  # Memory for a RAM-backed emptyDir
+    size_bytes: int | None = None
+    files: tuple[tuple[str, Node], ...] = ()  # (absolute path in the container, node of the text)
+
+
+@dataclass(frozen=True)
+class Container:
+    """One container. ``command`` is None where the image's entrypoint runs; ``args`` likewise.
+
+    ``resources``: name → quantity in units (GPUs) or bytes (memory), from ``limits`` and ``requests`` apart.
+    """
+
+    name: str
+    node: Node
+    image: Fact[str] | None
+    command: tuple[Arg, ...] | None
+    args: tuple[Arg, ...] | None
+    env: dict[str, EnvVar]
+    limits: dict[str, Fact[float]]
+    requests: dict[str, Fact[float]]
+    claims: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+    probes: dict[str, Probe]
+    ports: tuple[tuple[str, int], ...] = ()
+    init: bool = False
+    sidecar: bool = False
+    working_dir: str = ""
+    env_unknown: tuple[str, ...] = ()  # sources of further variables that are not among the inputs
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod template. ``role``: ``pod``, ``leader`` or ``worker``; ``count``: pods of this role in one replica."""
+
+    role: str
+    node: Node
+    containers: tuple[Container, ...]
+    labels: dict[str, str]
+    annotations: dict[str, Fact[str]]
+    node_selector: dict[str, Fact[str]]
+    #: required node affinity: (key, operator, values), one tuple per term (terms are alternatives)
+    affinity: tuple[tuple[tuple[str, str, tuple[str, ...], Position], ...], ...] = ()
+    host_ipc: bool = False
+    runtime_class: str = ""
+    tolerations: tuple[str, ...] = ()
+    resource_claims: tuple[tuple[str, str], ...] = ()  # (name, device class or template name)
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One object that runs pods.
+
+    ``replicas``: copies of the whole group (None where an autoscaler or another file decides). ``pods`` is one pod
+    template, or the leader and the workers of a group; a group's pods belong to one engine where ``group_size`` > 1.
+    """
+
+    kind: str
+    api_version: str
+    name: str
+    namespace: str
+    document: Document
+    node: Node
+    annotations: dict[str, Fact[str]]
+    pods: tuple[Pod, ...]
+    replicas: int | None = 1
+    group_size: int = 1
+    spec: Node | None = None
+    labels: dict[str, str] = field(default_factory=dict)
