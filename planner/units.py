@@ -11,7 +11,9 @@ GB = 10**9
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
-_QUANTITY = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(Ki|Mi|Gi|Ti|Pi|Ei|m|u|n|[kMGTPE]?|[eE][+-]?\d{1,3})")
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(Ki|Mi|Gi|Ti|Pi|Ei|m|u|n|[kMGTPE]?|[eE][+-]?\d{1,3})"
+)
 
 
 def parse_quantity(text: str) -> float:

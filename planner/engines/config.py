@@ -13,13 +13,15 @@ class Word(NamedTuple):
 
     ``text`` holds what is known; ``known`` is False where a part could not be expanded, and ``text`` then keeps the
     source spelling (``$TP_SIZE``). ``position`` is the place of the word, inside block scalars too. ``source`` says
-    what delivered it: ``args``, ``command``, ``script``, ``env:NAME``, ``config:PATH`` or ``option``.
+    what delivered it: ``args``, ``command``, ``script``, ``env:NAME``, ``config:PATH`` or ``option``. An unknown word can
+    stand for several or for none; ``reason`` says why it is not known.
     """
 
     text: str
     position: Position | None
     known: bool = True
     source: str = "args"
+    reason: str = ""
 
 
 class CommandLine(NamedTuple):
@@ -142,4 +144,6 @@ class EffectiveConfig:
     sampler: str = "torch"  # flashinfer, triton or torch
     multimodal_profiled: bool = True
     eplb_redundant: int = 0
+    #: ``--max-model-len auto``: the engine lowers ``max_model_len`` to what fits instead of refusing
+    max_model_len_auto: bool = False
     notes: tuple[Provenance, ...] = ()

@@ -32,7 +32,12 @@ class Term(NamedTuple):
 
 
 class KVGroup(NamedTuple):
-    """Layers that share one block table. ``blocks_per_request`` is for one request of the maximum length."""
+    """Layers that share one block table. ``blocks_per_request`` is for one request of the maximum length.
+
+    ``page_bytes``: one layer's page, or the sum over the layers here where they differ; ``pages`` says (page bytes,
+    layers) of each kind. A request of L tokens holds ``ceil(min(ceil(L / shards), held_tokens) / block_size)`` +
+    ``extra_blocks`` (``held_tokens`` 0: all of them), or always ``fixed_blocks`` where that is not 0.
+    """
 
     kind: str
     layers: int
@@ -41,6 +46,11 @@ class KVGroup(NamedTuple):
     blocks_per_request: int
     padding_layers: int = 0
     window: int = 0
+    pages: tuple[tuple[int, int], ...] = ()
+    held_tokens: int = 0
+    extra_blocks: int = 0
+    fixed_blocks: int = 0
+    shards: int = 1
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,7 @@ class KVPlan:
     ``bytes_per_block``: what one block id costs on this rank over all its layers. ``bytes_per_token``: the growth per
     token of a long request, all groups that grow with the context. ``blocks_per_request``: of one maximum-length
     request over all groups. ``block_size``: the one the engine reports (the smallest of the groups).
+    ``admission_bytes_per_block``: what the start-up check counts per block where that differs (0: it does not).
     """
 
     block_size: int
@@ -59,6 +70,7 @@ class KVPlan:
     groups: tuple[KVGroup, ...]
     blocks_per_request: int
     notes: tuple[str, ...] = ()
+    admission_bytes_per_block: int = 0
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,10 @@ class Matrix(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """``count`` small parameters of ``n`` elements (norms, scales, A/D/dt), ``shard`` ``replicated`` or ``column``."""
+    """``count`` small parameters of ``n`` elements (norms, scales, A/D/dt).
+
+    ``shard``: ``replicated``, ``column`` (split), ``column_kv`` (split, or one head's share where tp > kv heads).
+    """
 
     name: str
     n: int
@@ -184,6 +187,18 @@ class Tower(NamedTuple):
     hidden: int = 0
     intermediate: int = 0
     max_tokens_per_item: int = 0
+
+
+class RotaryTable(NamedTuple):
+    """A table of cosines and sines that the engine precomputes: ``positions`` × ``dim`` elements of ``dtype``.
+
+    Every pipeline stage holds its own.
+    """
+
+    positions: int
+    dim: int
+    dtype: str = "model"
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -237,6 +252,10 @@ class ModelArchitecture:
     checkpoint_bytes: int = 0
     #: facts for the engine's own procedure, such as ("mamba_ssm_dtype", "float32")
     extra: tuple[tuple[str, str], ...] = ()
+    #: the rotary tables that ``buffers`` sums up at 16 bits
+    rotary_tables: tuple[RotaryTable, ...] = ()
+    #: small 16-bit parameters beside the embedding on the first stage (learned positions, embedding norms)
+    embedding_vectors: tuple[Vector, ...] = ()
 
     @property
     def num_layers(self) -> int:

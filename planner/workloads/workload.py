@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.provenance import Fact, Position
+from planner.provenance import Fact, Position, Unknown
 
 if TYPE_CHECKING:
     from planner.documents.document import Document
@@ -31,7 +31,9 @@ class EnvVar(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A startup, liveness or readiness probe with the kubelet's defaults filled in (seconds)."""
+    """A startup, liveness or readiness probe with the kubelet's defaults filled in (seconds).
+
+    ``unknown`` names the fields that hold a placeholder; their numbers here are the defaults and mean nothing."""
 
     kind: str
     node: Node
@@ -42,6 +44,7 @@ class Probe(NamedTuple):
     handler: str  # http, tcp, exec, grpc or none
     port: str = ""
     path: str = ""
+    unknown: tuple[str, ...] = ()
 
     @property
     def window(self) -> int:
@@ -50,7 +53,10 @@ class Probe(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """A volume mount. ``files`` are those that the input itself can show (a ConfigMap's keys, under ``path``)."""
+    """A volume mount. ``files`` are those that the input itself can show (a ConfigMap's keys, under ``path``).
+
+    ``source`` is what stands behind the volume: the name of the ConfigMap, Secret or claim, or the path on the host;
+    ``reason`` says why ``files`` or ``size_bytes`` are not known where an object of that name would tell them."""
 
     path: str
     volume: str
@@ -59,13 +65,31 @@ class Mount(NamedTuple):
     medium: str = ""  # Memory for a RAM-backed emptyDir
     size_bytes: int | None = None
     files: tuple[tuple[str, Node], ...] = ()  # (absolute path in the container, node of the text)
+    source: str = ""
+    sub_path: str = ""
+    read_only: bool = False
+    volume_node: Node | None = None  # the declaration in ``volumes`` (or ``volumeClaimTemplates``)
+    reason: str = ""
 
 
-@dataclass(frozen=True)
+class ClaimRequest(NamedTuple):
+    """One device request of a resource claim (dynamic resource allocation). ``devices`` is None where the object that
+    defines the claim is not among the inputs or asks for all devices; ``device_class`` is then empty or known."""
+
+    claim: str  # the name in the pod's ``resourceClaims``
+    request: str
+    device_class: str
+    devices: int | None
+    node: Node
+
+
+# Compared by identity (``eq=False``): equal text in two places is not the same container, and import takes less time.
+@dataclass(frozen=True, eq=False)
 class Container:
     """One container. ``command`` is None where the image's entrypoint runs; ``args`` likewise.
 
-    ``resources``: name → quantity in units (GPUs) or bytes (memory), from ``limits`` and ``requests`` apart.
+    ``resources``: name → quantity in units (GPUs) or bytes (memory), from ``limits`` and ``requests`` apart; what is
+    written there as a placeholder is in ``unknown_resources`` (fact ``limits.nvidia.com/gpu``), not in either.
     """
 
     name: str
@@ -84,11 +108,17 @@ class Container:
     sidecar: bool = False
     working_dir: str = ""
     env_unknown: tuple[str, ...] = ()  # sources of further variables that are not among the inputs
+    unknown_resources: tuple[Unknown, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pod:
-    """A pod template. ``role``: ``pod``, ``leader`` or ``worker``; ``count``: pods of this role in one replica."""
+    """A pod template. ``role``: ``pod``, ``leader`` or ``worker``; ``count``: pods of this role in one replica.
+
+    ``node`` is the template (its ``metadata`` and ``spec``), ``spec`` the pod spec. ``containers`` holds the regular
+    containers first, then the init containers. ``annotations`` are the object's with the template's over them.
+    ``tolerations`` are keys; ``*`` tolerates every taint.
+    """
 
     role: str
     node: Node
@@ -103,14 +133,18 @@ class Pod:
     tolerations: tuple[str, ...] = ()
     resource_claims: tuple[tuple[str, str], ...] = ()  # (name, device class or template name)
     count: int = 1
+    spec: Node | None = None
+    claim_requests: tuple[ClaimRequest, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Workload:
     """One object that runs pods.
 
     ``replicas``: copies of the whole group (None where an autoscaler or another file decides). ``pods`` is one pod
     template, or the leader and the workers of a group; a group's pods belong to one engine where ``group_size`` > 1.
+    ``group_size_known`` is False where the size is a placeholder; ``group_size`` is then the number of pod templates.
+    ``min_replicas`` and ``max_replicas`` are those of the autoscaler among the inputs that targets the object.
     """
 
     kind: str
@@ -125,3 +159,6 @@ class Workload:
     group_size: int = 1
     spec: Node | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    group_size_known: bool = True

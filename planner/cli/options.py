@@ -1,0 +1,98 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from planner.documents.document import Problem
+    from planner.settings import Settings
+
+
+def shared(function: Any) -> Any:
+    """``--config``, ``--accelerator``, ``--assume-accelerator``, ``--model-map``, ``--engine-version``, ``--output``."""
+    for option in (
+        click.option(
+            "--config", type=click.Path(dir_okay=False), help="Settings file (default: the nearest planner.yaml)."
+        ),
+        click.option(
+            "--accelerator", help="Check against this accelerator, whatever the manifest says (H100-80GB, L4 …)."
+        ),
+        click.option("--assume-accelerator", help="The accelerator where a manifest names none."),
+        click.option(
+            "--model-map",
+            multiple=True,
+            metavar="REFERENCE=ID",
+            help="What a local path or a fine-tune is: /models/x=Qwen/Qwen3-8B.",
+        ),
+        click.option(
+            "--engine-version",
+            multiple=True,
+            metavar="ENGINE=VERSION",
+            help="The release where the image does not tell.",
+        ),
+        click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths of folders that match."),
+        click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write to this file instead of stdout."),
+    ):
+        function = option(function)
+    return function
+
+
+def settings(
+    config: str | None,
+    accelerator: str | None,
+    assume_accelerator: str | None,
+    model_map: tuple[str, ...],
+    engine_version: tuple[str, ...],
+    exclude: tuple[str, ...],
+) -> tuple[Settings, list[Problem]]:
+    """``planner.yaml`` with the options laid over it, and what is wrong with the file.
+
+    Raises click.BadParameter for an option that is no pair.
+    """
+    from planner.settings import Settings, find_config, load_config
+
+    found = Path(config) if config else find_config(Path.cwd())
+    if config and found is not None and not found.is_file():
+        raise click.BadParameter(f"{config}: there is no such file", param_hint="--config")
+    base, problems = load_config(found) if found else (Settings(), [])
+    return (
+        base._replace(
+            accelerator=accelerator or base.accelerator,
+            assume_accelerator=assume_accelerator or base.assume_accelerator,
+            models={**base.models, **_pairs(model_map, "--model-map")},
+            engine_versions={
+                **base.engine_versions,
+                **{name: value.removeprefix("v") for name, value in _pairs(engine_version, "--engine-version").items()},
+            },
+            exclude=(*base.exclude, *exclude),
+        ),
+        problems,
+    )
+
+
+def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        name, equals, target = value.partition("=")
+        if not equals or not name or not target:
+            raise click.BadParameter(f"{value!r} must read NAME=VALUE", param_hint=option)
+        pairs[name] = target.lstrip("=")
+    return pairs
+
+
+def write(text: str, output: str | None) -> None:
+    """Prints a report, or writes it to a file whole (never half a report beside an old one)."""
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    path = Path(output)
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        temporary.write_text(text, "utf-8", errors="backslashreplace")
+        temporary.replace(path)
+    except OSError as error:
+        raise click.BadParameter(f"cannot write {output}: {error.strerror}", param_hint="--output") from None

@@ -1,0 +1,89 @@
+"""``planner rules``: the rules, or one of them."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(name="rules")
+@click.argument("rule_id", required=False, metavar="[ID]")
+@click.option("--format", "format_", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--rules", "rule_folders", multiple=True, type=click.Path(), metavar="DIR", help="More rules, of your own."
+)
+def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...]) -> None:
+    """List the rules, or show the one with this ID: what it says, why, how to fix it, and its examples."""
+    from planner.lint.rule import BrokenRule
+    from planner.lint.run import select_rules
+    from planner.settings import Settings
+
+    try:
+        rules = {rule.id: rule for rule in select_rules(Settings(rules=rule_folders))}
+        if rule_id is not None:
+            if rule_id not in rules:
+                from difflib import get_close_matches
+
+                near = get_close_matches(rule_id, rules, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise click.ClickException(f"there is no rule {rule_id!r}{hint}")
+            click.echo(_json([rules[rule_id]], True) if format_ == "json" else _page(rules[rule_id]))
+            return
+    except BrokenRule as error:
+        raise click.ClickException(str(error)) from None
+    if format_ == "json":
+        click.echo(_json(list(rules.values()), False))
+        return
+    width = max(len(name) for name in rules)
+    category = ""
+    for rule in sorted(rules.values(), key=lambda r: (r.category, r.id)):
+        if rule.category != category:
+            category = rule.category
+            click.echo(f"{category}")
+        click.echo(f"  {rule.id:<{width}}  {'/'.join(s[0].upper() for s in rule.severities):<4} {rule.title}")
+    click.echo(f"\n{len(rules)} rules. E error, W warning, I info. planner rules ID shows one.")
+
+
+def _page(rule: object) -> str:
+    from planner.lint.rule import Rule, examples
+
+    assert isinstance(rule, Rule)
+    parts = [f"{rule.id}  ({rule.category}, {'/'.join(rule.severities)})", "", rule.title, "", f"Says:  {rule.message}"]
+    parts += ["", "Why:   " + " ".join(rule.why.split()), "", f"Fix:   {rule.remedy}"]
+    if rule.references:
+        parts += ["", "See:   " + "; ".join(rule.references)]
+    parts += ["", f"Quiet: # planner: ignore[{rule.id}] reason    (on the line, or on the container's name)"]
+    for number, example in enumerate(examples(rule), 1):
+        for kind, label in (("violates", "violates"), ("fixed", "fixed"), ("passes", "does not violate")):
+            if example.get(kind):
+                parts += [
+                    "",
+                    f"Example {number}, {label}:",
+                    "",
+                    *("    " + line for line in str(example[kind]).rstrip().splitlines()),
+                ]
+    return "\n".join(parts)
+
+
+def _json(rules: list[object], with_examples: bool) -> str:
+    import json
+
+    from planner.lint.rule import Rule, examples
+
+    found = []
+    for rule in rules:
+        assert isinstance(rule, Rule)
+        entry = {
+            "id": rule.id,
+            "title": rule.title,
+            "category": rule.category,
+            "severities": list(rule.severities),
+            "scope": rule.scope,
+            "message": rule.message,
+            "why": rule.why,
+            "remedy": rule.remedy,
+            "references": list(rule.references),
+        }
+        if with_examples:
+            entry["examples"] = examples(rule)
+        found.append(entry)
+    return json.dumps({"schema": "planner/v1", "rules": found}, indent=1)

@@ -1,0 +1,971 @@
+"""``EngineConfig`` → ``EffectiveConfig``: what vLLM makes of its arguments on this model and this device.
+
+Every value carries the place that states it, or says which release sets it and on which condition. Sources: vLLM
+``engine/arg_utils.py`` and ``config/`` of 0.6.0 to 0.33.0, by release. The context is always the API server's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
+from planner.engines.vllm import flag_provenance
+from planner.provenance import Fact, Provenance, assumed, from_default
+from planner.units import GIB, ceil_div
+
+if TYPE_CHECKING:
+    from planner.accelerators.accelerator import Accelerator
+    from planner.models.architecture import ModelArchitecture
+
+T = TypeVar("T")
+Version = tuple[int, ...]
+
+#: Sizes beyond these are refused by the engine or are typing errors; the bounds keep the arithmetic small.
+_MOST_RANKS = 1 << 16
+_MOST_TOKENS = 1 << 40
+_MOST_CAPTURE_SIZE = 1 << 16
+
+_DTYPES = {
+    "half": "float16",
+    "fp16": "float16",
+    "float": "float32",
+    "fp32": "float32",
+    "bf16": "bfloat16",
+    "float16": "float16",
+    "float32": "float32",
+    "bfloat16": "bfloat16",
+}
+
+#: Names of EAGLE-like methods, which asynchronous scheduling of every runner works with.
+_DRAFTED = ("eagle", "eagle3", "mtp", "draft_model", "dflash", "ngram_gpu")
+
+#: KV connectors that work with several groups of layers; others turn the hybrid manager off (0.22.1 on).
+_HYBRID_CONNECTORS = frozenset(
+    (
+        "DecodeBenchConnector",
+        "ExampleHiddenStatesConnector",
+        "HiSparseConnector",
+        "MoRIIOConnector",
+        "MooncakeConnector",
+        "MooncakeStoreConnector",
+        "NixlConnector",
+        "NixlPullConnector",
+        "NixlPushConnector",
+        "OffloadingConnector",
+        "SimpleCPUOffloadConnector",
+        "UMBPStoreConnector",
+    )
+)
+
+#: Models that ran on the V2 runner by name, from the release on that first listed them.
+_V2_ARCHITECTURES: tuple[tuple[Version, frozenset[str]], ...] = (
+    ((0, 22, 0), frozenset(("Qwen3ForCausalLM",))),
+    ((0, 23, 0), frozenset(("LlamaForCausalLM", "MistralForCausalLM", "Qwen3ForCausalLM"))),
+    (
+        (0, 24, 0),
+        frozenset(
+            (
+                "DeepseekV2ForCausalLM",
+                "GraniteMoeForCausalLM",
+                "LlamaForCausalLM",
+                "MistralForCausalLM",
+                "Qwen2MoeForCausalLM",
+                "Qwen3ForCausalLM",
+            )
+        ),
+    ),
+    ((0, 25, 0), frozenset(("DeepseekV2ForCausalLM", "GraniteMoeForCausalLM", "Qwen2MoeForCausalLM"))),
+    (
+        (0, 26, 0),
+        frozenset(
+            (
+                "DeepseekV2ForCausalLM",
+                "GraniteMoeForCausalLM",
+                "InklingForCausalLM",
+                "InklingForConditionalGeneration",
+                "LongcatFlashNgramForCausalLM",
+                "Qwen2MoeForCausalLM",
+            )
+        ),
+    ),
+)
+#: Listed models that may be hybrid (0.27 and 0.28).
+_V2_HYBRIDS: dict[str, Version] = {"KimiK3ForConditionalGeneration": (0, 27, 0), "DeepseekV4ForCausalLM": (0, 28, 0)}
+
+#: Families whose recurrent layers can keep a state for every block (``mamba_cache_mode`` "all").
+_STATE_PER_BLOCK = frozenset(
+    ("mamba", "mamba2", "jamba", "nemotron_h", "nemotron_h_v2", "zamba2", "granitemoehybrid", "falcon_h1")
+)
+
+
+def effective(
+    config: EngineConfig,
+    model: ModelArchitecture,
+    accelerator: Accelerator | None,
+    gpus_per_pod: int | None,
+    pods: int = 1,
+) -> EffectiveConfig:
+    """All settings of a vLLM start that decide memory. Never raises for whatever the flags hold.
+
+    Without an accelerator the defaults that hang on the device are those of the small tier, as vLLM itself takes them
+    where it cannot ask the device; such facts say that they are assumed.
+    """
+    return _Resolver(config, model, accelerator, gpus_per_pod, pods).resolve()
+
+
+def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int = 1) -> Parallelism:
+    """Parallel sizes from the flags; a size that cannot be known counts as 1.
+
+    Copies in one pod: as stated, one where each pod is one rank (``--data-parallel-rank``, external load balancing),
+    otherwise as many as the pod's GPUs hold, or the copies spread over the pods.
+    """
+    tensor = _size(config, "tensor-parallel-size")
+    pipeline = _size(config, "pipeline-parallel-size")
+    prefill = _size(config, "prefill-context-parallel-size")
+    data = _size(config, "data-parallel-size")
+    world = tensor * pipeline * prefill
+    local = config.get("data-parallel-size-local")
+    if isinstance(local, int) and not isinstance(local, bool) and local > 0:
+        data_local = min(local, data)
+    elif config.get("data-parallel-external-lb") is True or config.stated("data-parallel-rank"):
+        data_local = 1
+    elif data == 1 or (pods <= 1 and gpus_per_pod is None):
+        data_local = data
+    elif pods > 1:
+        fitting = gpus_per_pod // world if gpus_per_pod else 0
+        data_local = min(data, max(1, fitting or ceil_div(data, pods)))
+    else:
+        data_local = data
+    return Parallelism(
+        tensor=tensor,
+        pipeline=pipeline,
+        data=data,
+        data_local=data_local,
+        expert=config.get("enable-expert-parallel") is True,
+        context=_size(config, "decode-context-parallel-size"),
+        prefill_context=prefill,
+    )
+
+
+def derived_length(model: ModelArchitecture, version: Version) -> tuple[int, str]:
+    """The longest context in tokens that a release derives from config.json, and how.
+
+    Source: ``_get_and_verify_max_len`` (config/model.py). YaRN factors multiply the original length up to 0.29 and are
+    taken as already contained from 0.30 on.
+    """
+    if model.derived_max_len <= 0:
+        return 2048, "config.json states no length, vLLM takes 2048"
+    base, key = model.derived_max_len, model.max_len_key or "max_position_embeddings"
+    kind, factor = model.rope_type, model.rope_factor
+    if kind in ("", "su", "longrope", "llama3") or "gemma3" in model.model_type or not factor > 0:
+        return base, key
+    if "yarn" in kind or kind == "deepseek_llama_scaling":
+        if version >= (0, 30):
+            return base, key
+        base = model.original_max_len or base
+        key = "original_max_position_embeddings"
+    if factor == 1.0:
+        return base, key
+    return int(min(base * factor, _MOST_TOKENS)), f"{key} × {factor:g} ({kind})"
+
+
+def _size(config: EngineConfig, name: str) -> int:
+    value = config.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 1
+    return min(max(value, 1), _MOST_RANKS)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int | None:
+    """A non-negative integer of a sane size, else None."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_TOKENS:
+        return None
+    return value
+
+
+class _Resolver:
+    """Works the settings out one after the other, in the order in which they depend on each other."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        model: ModelArchitecture,
+        accelerator: Accelerator | None,
+        gpus_per_pod: int | None,
+        pods: int,
+    ) -> None:
+        self.config = config
+        self.version: Version = config.version_key
+        self.model = model
+        self.accelerator = accelerator
+        self.parallel = parallelism(config, gpus_per_pod, pods)
+        self.name = f"vLLM {config.version.value} default"
+        self.compilation = _dict(config.get("compilation-config"))
+        self.attention = _dict(config.get("attention-config"))
+        self.notes: list[Provenance] = []
+        self.cuda = config.platform == "cuda"
+        self.capability = accelerator.capability if accelerator else None
+
+    def resolve(self) -> EffectiveConfig:
+        """The settings, each with its source."""
+        self.speculate()
+        self.runner = self._runner()
+        dtype = self._dtype()
+        cache_dtype = self._cache_dtype(dtype)
+        derived, _ = derived_length(self.model, self.version)
+        self.length = self._max_model_len()
+        self.chunked = self._chunked_prefill()
+        self.sequences, self.batched = self._batch()
+        prefix = self._prefix_caching()
+        eager = self._flag("enforce-eager", False, bool)
+        mode = self._graph_mode(eager.value)
+        asynchronous = self._async_scheduling()
+        quantization = self.config.get("quantization")
+        return EffectiveConfig(
+            engine="vllm",
+            version=self.version,
+            parallel=self.parallel,
+            dtype=dtype,
+            kv_cache_dtype=cache_dtype,
+            max_model_len=self.length,
+            max_num_seqs=self.sequences,
+            max_num_batched_tokens=self.batched,
+            gpu_memory_utilization=self._utilization(),
+            block_size=self._block_size(cache_dtype.value),
+            enforce_eager=eager,
+            chunked_prefill=self.chunked,
+            prefix_caching=prefix,
+            hybrid_kv_cache_manager=self._hybrid_manager(),
+            async_scheduling=asynchronous,
+            capture_sizes=self._capture_sizes(mode),
+            cudagraph_mode=mode,
+            max_model_len_auto=self.config.get("max-model-len") == -1 and self.version >= (0, 14),
+            max_num_batched_tokens_in_flight=self.batched.value * self._batches_in_flight(asynchronous.value),
+            kv_cache_memory_bytes=self._given_count("kv-cache-memory-bytes"),
+            num_gpu_blocks_override=self._given_count("num-gpu-blocks-override"),
+            speculative_tokens=self.draft_tokens,
+            speculative_method=self.draft_method,
+            speculative_model=self.draft_model,
+            cpu_offload_gib=self._cpu_offload(),
+            quantization=quantization if isinstance(quantization, str) else self.model.quantization,
+            lora=self._lora(),
+            runner=self.runner,
+            mamba_cache_mode=self._state_mode(prefix.value),
+            mamba_cache_dtype=self._text("mamba-cache-dtype", "auto"),
+            mamba_ssm_cache_dtype=self._text("mamba-ssm-cache-dtype", "auto"),
+            derived_max_model_len=derived,
+            sampler=self._sampler(),
+            multimodal_profiled=self._multimodal(),
+            eplb_redundant=self._redundant_experts(),
+            notes=tuple(self.notes),
+        )
+
+    # ---- reading flags ------------------------------------------------------------------------------------------
+
+    def _given(self, name: str, kind: type | tuple[type, ...]) -> Fact[Any] | None:
+        """The value of a flag with its place, None where it is absent, unknown or of another type."""
+        flag = self.config.flags.get(name)
+        if flag is None or not flag.known or flag.value is None or not isinstance(flag.value, kind):
+            return None
+        if isinstance(flag.value, bool) and kind is not bool:
+            return None
+        return Fact(flag.value, flag_provenance(flag))
+
+    def _given_count(self, name: str) -> Fact[int] | None:
+        fact = self._given(name, int)
+        return fact if fact is not None and fact.value > 0 else None
+
+    def _default(self, name: str, value: T, condition: str = "", device: bool = False) -> Fact[T]:
+        """A default, or an assumption where the flag is there but not known, or the device that decides is not known."""
+        text = f"{self.name} ({condition})" if condition else self.name
+        flag = self.config.flags.get(name)
+        if flag is not None and not flag.known:
+            return assumed(value, f"{text}; assumed, since the value of --{name} is not known")
+        if device and self.accelerator is None:
+            return assumed(value, f"{text}; assumed, since the accelerator is not known")
+        return from_default(value, text)
+
+    def _flag(self, name: str, default: T, kind: type | tuple[type, ...]) -> Fact[T]:
+        return self._given(name, kind) or self._default(name, default)
+
+    def _text(self, name: str, default: str) -> str:
+        value = self.config.get(name)
+        return value if isinstance(value, str) else default
+
+    def _env(self, name: str) -> str | None:
+        fact = self.config.env.get(name)
+        return fact.value.strip() if fact else None
+
+    def _env_flag(self, name: str) -> bool | None:
+        """A boolean variable as vLLM reads it, None where it is unset or no number."""
+        value = self._env(name)
+        return None if value not in ("0", "1") else value == "1"
+
+    # ---- speculative decoding -----------------------------------------------------------------------------------
+
+    def speculate(self) -> None:
+        """Method, draft model and tokens per step."""
+        spec = _dict(self.config.get("speculative-config"))
+        model = spec.get("model") or self.config.get("spec-model") or self.config.get("speculative-model")
+        method = spec.get("method") or self.config.get("spec-method")
+        tokens = _count(spec.get("num_speculative_tokens"))
+        for name in ("spec-tokens", "num-speculative-tokens"):
+            tokens = tokens if tokens is not None else _count(self.config.get(name))
+        self.draft_model = model if isinstance(model, str) else ""
+        self.draft_method = ""
+        self.draft_tokens = 0
+        if not (spec or model or method):
+            return
+        name = self.draft_model.lower()
+        if isinstance(method, str) and method:
+            self.draft_method = "mtp" if method.endswith("mtp") else method
+        elif name in ("ngram", "[ngram]"):
+            self.draft_method, self.draft_model = "ngram", ""
+        elif "eagle3" in name or "eagle-3" in name:
+            self.draft_method = "eagle3"
+        elif "eagle" in name:
+            self.draft_method = "eagle"
+        elif "dflash" in name:
+            self.draft_method = "dflash"
+        elif "medusa" in name:
+            self.draft_method = "medusa"
+        elif not name or (self.config.model and name == self.config.model.value.lower()):
+            self.draft_method = "mtp"
+        else:
+            self.draft_method = "draft_model"
+        if tokens is None and self.draft_method == "mtp":
+            tokens = max(1, len(self.model.mtp_layers))
+        self.draft_tokens = min(tokens or 0, 1024)
+
+    # ---- engine generation --------------------------------------------------------------------------------------
+
+    def _runner(self) -> str:
+        wanted = self._env_flag("VLLM_USE_V1")
+        if self.version < (0, 8):
+            return "v1" if wanted else "v0"
+        if self.version < (0, 11):
+            if wanted is not None:
+                return "v1" if wanted else "v0"
+            reason = self._falls_back_to_v0()
+            if reason:
+                self.notes.append(
+                    Provenance("engine-default", f"vLLM {self.config.version.value} runs its V0 engine: {reason}")
+                )
+                return "v0"
+            return "v1"
+        return "v2" if self._second_runner() else "v1"
+
+    def _falls_back_to_v0(self) -> str:
+        """Why 0.8 to 0.10 leave the V1 engine, empty where they do not."""
+        config, model = self.config, self.model
+        if self.cuda and self.capability is not None and self.capability < (8, 0):
+            return "compute capability below 8.0"
+        cache = config.get("kv-cache-dtype")
+        if isinstance(cache, str) and cache not in ("auto", "bfloat16"):
+            flash3 = self.capability is not None and self.capability[0] == 9 and cache in ("fp8", "fp8_e4m3")
+            newer = self.version >= (0, 10) and self.capability is not None and self.capability[0] >= 9
+            if not (flash3 or newer):
+                return f"--kv-cache-dtype {cache[:30]}"
+        steps = config.get("num-scheduler-steps")
+        if isinstance(steps, int) and steps > 1:
+            return "--num-scheduler-steps"
+        for name in ("preemption-mode", "scheduler-delay-factor", "enable-prompt-adapter", "logits-processor-pattern"):
+            if config.get(name):
+                return f"--{name}"
+        if self.draft_method and self.draft_method not in ("ngram", "eagle", "eagle3", "medusa", "mtp"):
+            return f"speculative method {self.draft_method[:30]}"
+        if model.encoder_decoder:
+            return "an encoder-decoder model"
+        if model.pooling and self.version < (0, 9, 2):
+            return "a pooling model"
+        if self._recurrent and self.version < (0, 10):
+            return "a model with recurrent layers"
+        return ""
+
+    @property
+    def _recurrent(self) -> bool:
+        from planner.models.architecture import RecurrentState
+
+        return any(isinstance(layer.attention, RecurrentState) for layer in self.model.layers)
+
+    def _second_runner(self) -> bool:
+        """Whether the V2 model runner works (``use_v2_model_runner`` in config/vllm.py)."""
+        wanted = self._env_flag("VLLM_USE_V2_MODEL_RUNNER")
+        if wanted is not None and self.version >= (0, 12):
+            return wanted
+        if self.version < (0, 22):
+            return False
+        if self.version >= (0, 27, 0) and self.draft_method == "dspark":
+            return True
+        if (0, 28) <= self.version < (0, 29) and self.parallel.prefill_context > 1:
+            return True
+        if self.version < (0, 29) and not self._second_runner_by_model():
+            return False
+        return not self._second_runner_lacks()
+
+    def _second_runner_by_model(self) -> bool:
+        model = self.model
+        if model.pooling or model.encoder_decoder:
+            return False
+        listed: frozenset[str] = frozenset()
+        for since, names in _V2_ARCHITECTURES:
+            if self.version >= since:
+                listed = names
+        if self.version < (0, 24):
+            quantized = bool(model.quantization) or self.config.get("quantization") is not None
+            return model.architecture in listed and not model.is_moe and not quantized
+        if self.version < (0, 25):
+            return model.architecture in listed
+        since_hybrid = _V2_HYBRIDS.get(model.architecture)
+        if since_hybrid and self.version >= since_hybrid:
+            return not (self.config.platform == "rocm" and model.architecture == "DeepseekV4ForCausalLM")
+        if self._recurrent:
+            return False
+        return model.architecture in listed or not model.is_moe
+
+    def _second_runner_lacks(self) -> bool:
+        """Whether a feature is on that the V2 runner of this release does not have."""
+        config, method = self.config, self.draft_method
+        if config.get("enable-dbo") is True or config.get("kv-sharing-fast-prefill") is True:
+            return True
+        if config.get("distributed-executor-backend") == "external_launcher" and self.parallel.pipeline > 1:
+            return True
+        if self.version < (0, 30):
+            known = {"eagle", "eagle3", "mtp"}
+            if self.version >= (0, 24):
+                known.add("dflash")
+            if self.version >= (0, 26):
+                known.add("dspark")
+            if method and method not in known:
+                return True
+            if method == "eagle3" and self.parallel.pipeline > 1:
+                return True
+            if config.get("logits-processors"):
+                return True
+            if self.version < (0, 29) and config.get("enable-prompt-embeds") is True:
+                return True
+            return self.version < (0, 26) and self.parallel.prefill_context > 1
+        return method in ("suffix", "custom_class")
+
+    # ---- types --------------------------------------------------------------------------------------------------
+
+    def _dtype(self) -> Fact[str]:
+        given = self._given("dtype", str)
+        if given is not None and given.value != "auto" and given.value in _DTYPES:
+            return Fact(_DTYPES[given.value], given.provenance)
+        own = self.model.dtype
+        before = self.capability is not None and self.capability < (8, 0)
+        if own == "float32":
+            if self.version < (0, 9):
+                value = "bfloat16" if self.model.model_type.startswith("gemma2") else "float16"
+                return self._default("dtype", value, "a float32 checkpoint")
+            value = "float16" if before or self.model.pooling else "bfloat16"
+            return self._default("dtype", value, "a float32 checkpoint on this device", device=not self.model.pooling)
+        if own == "bfloat16" and before and self.version >= (0, 9):
+            return self._default("dtype", "float16", "no bfloat16 below compute capability 8.0")
+        return self._default("dtype", own, "the checkpoint's own")
+
+    def _cache_dtype(self, dtype: Fact[str]) -> Fact[str]:
+        """The element type of the KV cache (``resolve_kv_cache_dtype_string``, ``kv_cache_scheme`` of checkpoints)."""
+        given = self._given("kv-cache-dtype", str)
+        hint = self._cache_hint()
+        if given is not None and given.value not in ("auto", ""):
+            overrules = (
+                hint == "fp8"
+                and (0, 15, 1) <= self.version < (0, 22)
+                and not (self.model.quantization or "").startswith("modelopt")
+            )
+            if overrules and given.value != hint:
+                text = f"the checkpoint's kv_cache_scheme, which vLLM {self.config.version.value} puts above --kv-cache-dtype"
+                return Fact(self._sparse_name("fp8", True), Provenance("derived", text))
+            name = {"float16": "float16", "bfloat16": "bfloat16"}.get(given.value, given.value)
+            return Fact(self._sparse_name(name, True), given.provenance)
+        if hint:
+            return self._default("kv-cache-dtype", self._sparse_name(hint, False), "auto: the checkpoint asks for it")
+        if self._compressed:
+            return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: DeepSeek-V4's own layout")
+        if self._sparse and self.version[:3] == (0, 11, 0):
+            return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: sparse attention")
+        blackwell = self.capability is not None and self.capability[0] == 10
+        if (
+            self.model.architecture in ("GlmMoeDsaForCausalLM", "Glm5NextForCausalLM")
+            and self.version >= (0, 33)
+            and blackwell
+        ):
+            return self._default("kv-cache-dtype", "fp8", "auto: GLM's sparse attention on Blackwell")
+        return self._default("kv-cache-dtype", dtype.value, f"auto: the model's dtype, {dtype.provenance.text}")
+
+    def _cache_hint(self) -> str | None:
+        """What the checkpoint makes of ``auto`` in this release."""
+        hint = self.model.kv_cache_dtype_hint
+        if not hint:
+            return None
+        if (self.model.quantization or "").startswith("modelopt"):
+            if hint.startswith("nvfp4"):
+                return hint if self.version >= (0, 23) else None
+            return hint if self.version >= (0, 14) else None
+        return hint if self.version >= (0, 15, 1) else None
+
+    @property
+    def _sparse(self) -> bool:
+        from planner.models.architecture import LatentAttention
+
+        return any(isinstance(x.attention, LatentAttention) and x.attention.indexer_dim > 0 for x in self.model.layers)
+
+    @property
+    def _compressed(self) -> bool:
+        from planner.models.architecture import LatentAttention
+
+        return any(
+            isinstance(x.attention, LatentAttention) and (x.attention.window > 0 or x.attention.compress_ratio > 0)
+            for x in self.model.layers
+        )
+
+    def _sparse_name(self, name: str, given: bool) -> str:
+        """fp8 in the layout that the sparse kernels want: 656 bytes a token on Hopper, plain on Blackwell (FlashInfer)."""
+        del given
+        if self._compressed:
+            return "fp8_ds_mla" if name.startswith("fp8") else name
+        if not name.startswith("fp8") or not self._sparse or name == "fp8_ds_mla":
+            return name
+        if self.version < (0, 18):
+            return "fp8_ds_mla"
+        blackwell = self.capability is not None and self.capability[0] == 10
+        few_heads = self.model.heads // self.parallel.tensor <= 16
+        if blackwell and (self.version >= (0, 19) or few_heads):
+            return name
+        return "fp8_ds_mla"
+
+    # ---- lengths and batches ------------------------------------------------------------------------------------
+
+    def _max_model_len(self) -> Fact[int]:
+        derived, how = derived_length(self.model, self.version)
+        given = self._given("max-model-len", int)
+        if given is not None and 0 < given.value <= _MOST_TOKENS:
+            return given
+        if self.version >= (0, 11, 1) and self.model.rope_type == "longrope" and self.model.original_max_len:
+            return self._default(
+                "max-model-len", self.model.original_max_len, "original_max_position_embeddings, longrope"
+            )
+        condition = f"the model's {how}"
+        if given is not None and given.value == -1 and self.version >= (0, 14):
+            text = f"auto: {condition}, or the longest that fits if that is less"
+            return Fact(derived, Provenance("derived", text, given.position))
+        return self._default("max-model-len", derived, condition)
+
+    def _batch(self) -> tuple[Fact[int], Fact[int]]:
+        """(max_num_seqs, max_num_batched_tokens), in the order in which vLLM settles them."""
+        given_sequences = self._given_count("max-num-seqs")
+        given_tokens = self._given_count("max-num-batched-tokens")
+        length = self.length.value
+        if self.runner == "v0":
+            return given_sequences or self._default("max-num-seqs", 256), given_tokens or self._v0_tokens()
+        tokens, count, condition = self._tier()
+        device = True
+        if self._batched_experts() and self.version >= (0, 20):
+            tokens, condition, device = 256, "experts in batches over data parallel ranks", False
+        if self.config.get("performance-mode") == "throughput" and self.version >= (0, 17):
+            tokens, count = tokens * 2, count * 2
+            condition += ", performance mode throughput"
+        wanted = given_sequences.value if given_sequences else count
+        if given_tokens is not None:
+            value = given_tokens.value
+        else:
+            value = tokens
+            if not self.chunked.value:
+                value = max(value, length)
+            item = max((tower.max_tokens_per_item for tower in self.model.towers), default=0)
+            if self.version >= (0, 22) and self.model.model_type in ("gemma3", "gemma4") and self._multimodal():
+                value = max(value, item)
+            if self.version >= (0, 9):
+                value = min(value, wanted * length)
+            given_tokens = self._default("max-num-batched-tokens", value, f"API server, {condition}", device=device)
+        if given_sequences is not None:
+            return given_sequences, given_tokens
+        limits = self.version >= (0, 11, 1) or (
+            self.version >= (0, 10, 2) and self.config.stated("max-num-batched-tokens")
+        )
+        count = min(count, value) if limits else count
+        return self._default("max-num-seqs", count, f"API server, {condition}", device=True), given_tokens
+
+    def _tier(self) -> tuple[int, int, str]:
+        """(batched tokens, sequences, condition) by device (``get_batch_defaults``)."""
+        if self.config.platform == "cpu":
+            world = self.parallel.tensor * self.parallel.pipeline
+            return 2048 * world, 128 * world, "CPU"
+        memory = self.accelerator.memory.expected if self.accelerator else 0
+        name = self.accelerator.name.lower() if self.accelerator else ""
+        if self.version < (0, 8, 4):
+            large = "h100" in name or "h200" in name
+            return (8192 if large else 2048), 1024, "an H100 or H200" if large else "not an H100 or H200"
+        if self.version >= (0, 28) and memory >= 160 * GIB:
+            return 16384, 1024, "device memory of 160 GiB or more"
+        spark = self.version >= (0, 33) and self.capability == (12, 1)
+        a100 = "a100" in name and self.version >= (0, 9)
+        if memory >= 70 * GIB and not a100 and not spark:
+            return 8192, 1024, "device memory of 70 GiB or more"
+        sequences = 1024 if self.version < (0, 9) else 256
+        why = "an A100" if a100 else "GB10" if spark else "device memory below 70 GiB"
+        return 2048, sequences, why
+
+    def _batched_experts(self) -> bool:
+        backend = self.config.get("all2all-backend") or self._env("VLLM_ALL2ALL_BACKEND")
+        return (
+            self.parallel.expert
+            and self.parallel.data > 1
+            and self.model.is_moe
+            and backend in ("deepep_low_latency", "nixl_ep")
+        )
+
+    def _v0_tokens(self) -> Fact[int]:
+        length = self.length.value
+        name = "max-num-batched-tokens"
+        if self.chunked.value:
+            if self.version < (0, 6, 1):
+                return self._default(name, 512, "V0 engine, chunked prefill")
+            return self._default(name, 2048, "V0 engine, chunked prefill")
+        tokens = max(length, 2048)
+        if self.model.pooling:
+            tokens = max(tokens, 32768)
+        if self.model.multimodal:
+            tokens = max(tokens, 4096 if self.version < (0, 6, 6) else 5120)
+        return self._default(name, tokens, "V0 engine, no chunked prefill: the model length")
+
+    def _chunked_prefill(self) -> Fact[bool]:
+        name = "enable-chunked-prefill"
+        given = self._given(name, bool)
+        model = self.model
+        if self.runner != "v0":
+            if model.encoder_decoder:
+                return self._default(name, False, "an encoder-decoder model")
+            return given or self._default(name, True, "V1 engine")
+        if given is not None:
+            return given
+        from planner.models.architecture import LatentAttention, SlidingWindow
+
+        plain = not any(isinstance(x.attention, (LatentAttention, SlidingWindow)) for x in model.layers)
+        long = self.length.value > 32768 and self.config.platform == "cuda" and plain and not model.multimodal
+        if long and not self.draft_method and self.config.get("enable-lora") is not True:
+            return self._default(name, True, "V0 engine, a length beyond 32768")
+        return self._default(name, False, "V0 engine")
+
+    def _prefix_caching(self) -> Fact[bool]:
+        name = "enable-prefix-caching"
+        given = self._given(name, bool)
+        if given is not None:
+            return given
+        if self.runner == "v0":
+            return self._default(name, False, "V0 engine")
+        if self.model.encoder_decoder:
+            return self._default(name, False, "an encoder-decoder model")
+        if self._recurrent:
+            attends = self.model.is_hybrid
+            on = attends and self.version >= (0, 26)
+            return self._default(name, on, "a model with recurrent layers")
+        return self._default(name, True, "V1 engine")
+
+    def _utilization(self) -> Fact[float]:
+        for name in ("gpu-memory-utilization", "device-memory-utilization"):
+            given = self._given(name, (float, int))
+            if given is not None:
+                return Fact(float(given.value), given.provenance)
+        return self._default("gpu-memory-utilization", 0.92 if self.version >= (0, 20) else 0.9)
+
+    # ---- cache layout -------------------------------------------------------------------------------------------
+
+    def _block_size(self, cache_dtype: str) -> Fact[int]:
+        given = self._given_count("block-size")
+        if given is not None:
+            return given
+        if self.config.platform == "cpu" and self.version >= (0, 10):
+            return self._default("block-size", 128, "CPU")
+        # The kernels decide; their table stands beside the layouts that they impose.
+        from planner.memory.kv_block_size import default_block_size
+        from planner.memory.kv_specs import LayoutRefused
+
+        try:
+            size = default_block_size(
+                self.model, cache_dtype, self.capability, self.version, multimodal=self._multimodal()
+            )
+        except LayoutRefused as refused:
+            return self._default("block-size", 16, str(refused), device=True)
+        return self._default("block-size", size, "the attention kernel's", device=size != 16)
+
+    def _hybrid_manager(self) -> Fact[bool]:
+        """Whether layers of different kinds keep groups of their own (``disable_hybrid_kv_cache_manager``)."""
+        name = "disable-hybrid-kv-cache-manager"
+        if self.version < (0, 9, 1) or self.runner == "v0":
+            return self._default(name, False, "this engine has none")
+        given = self._given(name, bool)
+        if given is not None and (given.value or self.version >= (0, 13)):
+            return Fact(not given.value, given.provenance)
+        if self.config.platform not in ("cuda", "rocm", "xpu"):
+            return self._default(name, False, f"on {self.config.platform}")
+        connector = self._connector()
+        if connector and (self.version < (0, 22) or not _keeps_groups(_dict(self.config.get("kv-transfer-config")))):
+            return self._default(name, False, f"KV connector {connector[:40]}")
+        events = _dict(self.config.get("kv-events-config"))
+        if self.version < (0, 20) and events.get("enable_kv_cache_events") is True:
+            return self._default(name, False, "KV events")
+        from planner.models.architecture import ChunkedLocal
+
+        if any(isinstance(layer.attention, ChunkedLocal) for layer in self.model.layers):
+            variable = "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE"
+            allowed = self._env_flag(variable)
+            if self.draft_method.startswith("eagle"):
+                return self._default(name, False, "chunked attention with EAGLE")
+            if not (allowed if allowed is not None else self.version >= (0, 14)):
+                return self._default(name, False, f"chunked attention without {variable}=1")
+        return self._default(name, True)
+
+    def _connector(self) -> str:
+        transfer = _dict(self.config.get("kv-transfer-config"))
+        connector = transfer.get("kv_connector")
+        return connector if isinstance(connector, str) else ""
+
+    def _state_mode(self, prefix: bool) -> str:
+        """``mamba_cache_mode``: how many states a sequence keeps in the recurrent layers."""
+        if not self._recurrent or not prefix or self.runner == "v0":
+            return "none"
+        if self.version < (0, 12):
+            return "none"
+        per_block = self.model.model_type in _STATE_PER_BLOCK or (
+            self.model.model_type == "bamba" and self.version < (0, 21)
+        )
+        if self.version < (0, 15):
+            return "all"
+        given = self.config.get("mamba-cache-mode")
+        if self.version >= (0, 32):
+            return "align"
+        if given == "align":
+            return "align"
+        if given == "all":
+            return "all" if per_block else "align"
+        if self.version >= (0, 28) or not per_block:
+            return "align"
+        if (0, 20) <= self.version < (0, 22) and self.draft_method:
+            return "align"
+        return "all"
+
+    # ---- graphs and scheduling ----------------------------------------------------------------------------------
+
+    def _optimization_level(self) -> int | None:
+        level = self.config.get("optimization-level")
+        text = str(level).upper().removeprefix("O") if level is not None else ""
+        return int(text) if text in ("0", "1", "2", "3") else None
+
+    def _graph_mode(self, eager: bool) -> str:
+        """``cudagraph_mode`` in lower case; ``none`` where nothing is captured."""
+        if eager or self.config.platform == "cpu":
+            return "none"
+        if self.runner == "v0":
+            return "full_decode_only"
+        stated = self.compilation.get("cudagraph_mode")
+        mode = stated.lower() if isinstance(stated, str) else ""
+        if self.compilation.get("use_cudagraph") is False:
+            return "none"
+        level = self.compilation.get("mode", self.compilation.get("level"))
+        compiles = level in (None, 3, "3", "VLLM_COMPILE", "vllm_compile")
+        optimization = self._optimization_level()
+        if self.version < (0, 11):
+            if not compiles:
+                return "none"
+            return mode or ("full" if self.compilation.get("full_cuda_graph") is True else "piecewise")
+        if optimization == 0 and level is None:
+            compiles = False
+        if not mode:
+            mode = {0: "none", 1: "piecewise"}.get(
+                optimization if optimization is not None else 2, "full_and_piecewise"
+            )
+            if self.version < (0, 12) and not compiles:
+                mode = "none"
+            mode = self._limited_mode(mode)
+        if not compiles and "piecewise" in mode:
+            mode = "full_decode_only" if mode == "full_and_piecewise" and self.version >= (0, 29) else "none"
+        return mode
+
+    def _limited_mode(self, mode: str) -> str:
+        if mode == "none":
+            return mode
+        backend = self.config.get("all2all-backend") or self._env("VLLM_ALL2ALL_BACKEND")
+        if self.parallel.data > 1 and backend == "deepep_high_throughput" and self.version < (0, 14):
+            return "none"
+        if self.model.pooling:
+            return "piecewise"
+        if self.model.encoder_decoder:
+            return "full_decode_only" if self.version >= (0, 13) else "piecewise"
+        if self.parallel.context > 1 and self.version < (0, 12):
+            return "piecewise"
+        return mode
+
+    def _capture_sizes(self, mode: str) -> tuple[int, ...]:
+        """Batch sizes that graphs are captured for (``_set_cudagraph_sizes``)."""
+        if mode == "none":
+            return ()
+        sequences, tokens = self.sequences.value, self.batched.value
+        if self.runner == "v0":
+            return _v0_sizes(sequences)
+        given = self._given_sizes()
+        if given is not None:
+            return tuple(sorted({size for size in given if 0 < size <= tokens}))[:4096]
+        largest = self._largest_graph(sequences)
+        if self.version >= (0, 11, 1):
+            largest = min(largest, tokens)
+        sizes = set(_grid(largest, 8 if self.version < (0, 11, 1) else 16))
+        if self.config.get("performance-mode") == "interactivity" and self.version >= (0, 17):
+            sizes.update(range(1, min(largest, 32) + 1))
+        if self.version >= (0, 20) and tokens <= largest:
+            sizes.add(tokens)
+        query = 1 + self.draft_tokens
+        stated = self._stated_largest() is not None
+        if self.version >= (0, 29) and query > 1 and not stated:
+            limit = min(sequences, self._graph_cap())
+            sizes.update(n * query for n in {*_grid(limit, 16), limit} if 0 < n * query <= largest)
+        if self.version >= (0, 33) and query == 1 and not stated and sequences <= largest:
+            sizes.add(sequences)
+        result = sorted(size for size in sizes if size <= tokens)
+        if self.runner == "v1" and query > 1 and self.version >= (0, 11, 1):
+            top = result[-1] if result else 0
+            rounded = sorted({ceil_div(size, query) * query for size in result})
+            result = [size for size in rounded if size <= top]
+        return tuple(result)
+
+    def _given_sizes(self) -> list[int] | None:
+        for value in (
+            self.config.get("cudagraph-capture-sizes"),
+            self.compilation.get("cudagraph_capture_sizes"),
+            self.config.get("cuda-graph-sizes"),
+        ):
+            if isinstance(value, list) and value:
+                sizes = [size for size in value[:4096] if _count(size)]
+                if value is self.config.get("cuda-graph-sizes") and len(value) == 1:
+                    continue
+                return sizes
+        return None
+
+    def _stated_largest(self) -> int | None:
+        one = self.config.get("cuda-graph-sizes")
+        for value in (
+            self.config.get("max-cudagraph-capture-size"),
+            self.compilation.get("max_cudagraph_capture_size"),
+            one[0] if isinstance(one, list) and len(one) == 1 else None,
+        ):
+            size = _count(value)
+            if size is not None:
+                return min(size, _MOST_CAPTURE_SIZE)
+        return None
+
+    def _graph_cap(self) -> int:
+        blackwell = self.capability is not None and self.capability[0] == 10
+        return 1024 if blackwell and self.version >= (0, 28) else 512
+
+    def _largest_graph(self, sequences: int) -> int:
+        stated = self._stated_largest()
+        if stated is not None:
+            return stated
+        if self.version < (0, 10):
+            return 512
+        if self.model.model_type == "gpt_oss" and self.version >= (0, 10, 1):
+            return 992 if self.version[:3] == (0, 11, 0) else 1024
+        query = 1 + self.draft_tokens if self.version >= (0, 13) else 1
+        return min(2 * sequences * query, self._graph_cap())
+
+    def _async_scheduling(self) -> Fact[bool]:
+        name = "async-scheduling"
+        given = self._given(name, bool)
+        if given is not None and self.runner != "v0":
+            return given
+        if self.version < (0, 14) or self.runner == "v0":
+            return self._default(name, False)
+        backend = self.config.get("distributed-executor-backend")
+        if self.model.pooling:
+            return self._default(name, False, "a pooling model")
+        if backend == "ray" and self._env_flag("VLLM_USE_RAY_V2_EXECUTOR_BACKEND") is not True:
+            return self._default(name, False, "the ray executor")
+        first = self.runner == "v1"
+        if first and self.draft_method and self.draft_method not in _DRAFTED:
+            return self._default(name, False, f"speculative method {self.draft_method[:30]}")
+        if first and self.parallel.pipeline > 1 and not (0, 15) <= self.version < (0, 27):
+            return self._default(name, False, "pipeline parallelism")
+        return self._default(name, True)
+
+    def _batches_in_flight(self, asynchronous: bool) -> int:
+        """Batches whose tokens a sliding window must still hold (``max_concurrent_batches``)."""
+        if self.version < (0, 26):
+            return 1
+        stages = self.parallel.pipeline
+        if asynchronous:
+            if self.runner == "v2":
+                return stages + 1
+            if stages <= 1:
+                return 2
+        return stages
+
+    # ---- the rest -----------------------------------------------------------------------------------------------
+
+    def _cpu_offload(self) -> float:
+        value = self.config.get("cpu-offload-gb")
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else 0.0
+
+    def _lora(self) -> tuple[int, int] | None:
+        if self.config.get("enable-lora") is not True:
+            return None
+        loras, rank = _count(self.config.get("max-loras")), _count(self.config.get("max-lora-rank"))
+        return min(loras or 1, 4096), min(rank or 16, 4096)
+
+    def _sampler(self) -> str:
+        wanted = self._env_flag("VLLM_USE_FLASHINFER_SAMPLER")
+        on = wanted if wanted is not None else self.version >= (0, 21)
+        if on and self.cuda and self.runner != "v0":
+            return "flashinfer"
+        return "triton" if self.version >= (0, 17) and self.runner != "v0" else "torch"
+
+    def _multimodal(self) -> bool:
+        """Whether the profile run includes the multimodal encoder."""
+        if self.config.get("skip-mm-profiling") is True or self.config.get("language-model-only") is True:
+            return False
+        limits = self.config.get("limit-mm-per-prompt")
+        if isinstance(limits, dict) and limits:
+            counts = [item.get("count") if isinstance(item, dict) else item for item in limits.values()]
+            if all(count == 0 for count in counts) and {"image"} <= set(limits):
+                return False
+        return True
+
+    def _redundant_experts(self) -> int:
+        if self.config.get("enable-eplb") is not True:
+            return 0
+        stated = _dict(self.config.get("eplb-config")).get("num_redundant_experts")
+        value = _count(stated if stated is not None else self.config.get("num-redundant-experts"))
+        return min(value or 0, 1 << 16)
+
+
+def _keeps_groups(transfer: dict[str, Any]) -> bool:
+    """Whether a connector (all children of a MultiConnector) works with the hybrid manager."""
+    name = transfer.get("kv_connector")
+    if name == "MultiConnector":
+        children = _dict(transfer.get("kv_connector_extra_config")).get("connectors")
+        if not isinstance(children, list) or not children:
+            return False
+        return all(_dict(child).get("kv_connector") in _HYBRID_CONNECTORS for child in children[:64])
+    return name in _HYBRID_CONNECTORS
+
+
+def _grid(largest: int, coarse: int) -> list[int]:
+    """1, 2, 4, then multiples of 8 below 256 and of ``coarse`` from there on, up to ``largest``."""
+    sizes = [size for size in (1, 2, 4) if size <= largest]
+    sizes += range(8, min(largest + 1, 256), 8)
+    sizes += range(256, largest + 1, coarse)
+    return sizes
+
+
+def _v0_sizes(sequences: int) -> tuple[int, ...]:
+    """The V0 engine's sizes: 1, 2, 4 and multiples of 8 up to the first that holds ``sequences``."""
+    sizes = [1, 2, 4, *range(8, 8193, 8)]
+    for index, size in enumerate(sizes):
+        if size >= sequences:
+            return tuple(sizes[: index + 1])
+    return tuple(sizes)

@@ -1,0 +1,138 @@
+"""The arguments that each vLLM release takes: names, types, aliases. Data: ``catalog/engines/vllm_flags.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_left
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from planner.engines.version import parse_version
+
+_FILE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "engines", "vllm_flags.json"
+)
+
+#: From this release on every boolean ``--enable-x`` has a twin ``--disable-x`` (vllm/utils/argparse_utils.py).
+_TWINS_SINCE = (0, 33, 0)
+
+
+class FlagSpec(NamedTuple):
+    """One argument as a release defines it.
+
+    ``kind``: ``int``, ``float``, ``str``, ``json``, ``json-or-str``, ``kvs`` (``image=2,video=1``), ``human-int`` (32k,
+    32K), ``human-int-auto`` (also ``auto``), ``list`` (one or more values of ``element``), ``optional`` (may stand
+    without a value), ``optional-bool``, ``switch`` (``--x`` and ``--no-x``), ``true`` and ``false`` (no value).
+    ``active``: whether the release that was asked for has it. ``since`` and ``until`` (exclusive) bound the variant.
+    """
+
+    name: str
+    kind: str
+    element: str
+    append: bool
+    aliases: tuple[str, ...]
+    choices: tuple[str, ...]
+    deprecated: bool
+    since: str
+    until: str
+    active: bool
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a value follows the flag."""
+        return self.kind not in ("switch", "true", "false")
+
+
+class Option(NamedTuple):
+    """What one spelling on the command line stands for."""
+
+    spec: FlagSpec
+    negated: bool
+
+
+class FlagTable:
+    """The argument table of one release."""
+
+    def __init__(self, version: tuple[int, ...], document: dict[str, Any]) -> None:
+        self.version = version
+        self.renamed: dict[str, str] = document["renamed"]
+        self.flags: dict[str, FlagSpec] = {}
+        self.options: dict[str, Option] = {}
+        self.inactive: dict[str, Option] = {}
+        for name, variants in document["flags"].items():
+            spec = self.flags[name] = _variant(name, variants, version)
+            self._spell(spec, self.options if spec.active else self.inactive)
+        self._sorted: list[str] | None = None
+
+    def _spell(self, spec: FlagSpec, target: dict[str, Option]) -> None:
+        positive, negative = Option(spec, False), Option(spec, True)
+        spellings = ["--" + spec.name, *spec.aliases]
+        for spelling in spellings:
+            target[spelling] = positive
+        if spec.kind != "switch":
+            return
+        for spelling in spellings:
+            if not spelling.startswith("--"):
+                continue
+            target["--no-" + spelling[2:]] = negative
+            if self.version >= _TWINS_SINCE:
+                for prefix, twin in (("--enable-", "--disable-"), ("--disable-", "--enable-")):
+                    if spelling.startswith(prefix):
+                        target.setdefault(twin + spelling[len(prefix) :], negative)
+
+    def starting_with(self, prefix: str) -> list[str]:
+        """The spellings of this release that begin with ``prefix``, in order."""
+        if self._sorted is None:
+            self._sorted = sorted(self.options)
+        found = []
+        for index in range(bisect_left(self._sorted, prefix), len(self._sorted)):
+            if not self._sorted[index].startswith(prefix):
+                break
+            found.append(self._sorted[index])
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether this release takes ``--name``."""
+        spec = self.flags.get(name)
+        return spec is not None and spec.active
+
+
+def _variant(name: str, variants: list[dict[str, Any]], version: tuple[int, ...]) -> FlagSpec:
+    """The variant that holds for ``version``; where the release does not have the flag, the nearest one, inactive."""
+    chosen, active = variants[0], False
+    for variant in variants:
+        if "since" in variant and _key(variant["since"]) > version:
+            break
+        chosen = variant
+        active = "until" not in variant or version < _key(variant["until"])
+    return FlagSpec(
+        name,
+        chosen["kind"],
+        chosen.get("element", "str"),
+        bool(chosen.get("append")),
+        tuple(chosen.get("aliases", ())),
+        tuple(chosen.get("choices", ())),
+        bool(chosen.get("deprecated")),
+        variants[0].get("since", ""),
+        variants[-1].get("until", ""),
+        active,
+    )
+
+
+@cache
+def _key(text: str) -> tuple[int, ...]:
+    return parse_version(text)
+
+
+@lru_cache(maxsize=1)
+def _document() -> dict[str, Any]:
+    with open(_FILE, encoding="utf-8") as file:
+        document: dict[str, Any] = json.load(file)
+    return document
+
+
+@lru_cache(maxsize=64)
+def flag_table(version: tuple[int, ...]) -> FlagTable:
+    """The table of a release; a version between two releases that were read has that of the older one."""
+    return FlagTable(version, _document())

@@ -1,0 +1,69 @@
+"""Facts of the memory budget: ranks and capacity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.facts.places import estimate
+
+if TYPE_CHECKING:
+    from planner.memory.budget import RankBudget
+    from planner.plan import Plan
+
+
+def budget_facts(plan: Plan) -> dict[str, Any]:
+    budget = plan.budget
+    if budget is None:
+        return {"verdict": "unknown"}
+    facts: dict[str, Any] = {"verdict": budget.verdict, "ranks": []}
+    seen = set()
+    for rank in budget.ranks:
+        if rank.pipeline_rank in seen:
+            continue
+        seen.add(rank.pipeline_rank)
+        facts["ranks"].append(_rank(plan, rank))
+    return facts
+
+
+def _rank(plan: Plan, rank: RankBudget) -> dict[str, Any]:
+    memory = {name: estimate(term.bytes) for name, term in rank.terms.items()}
+    late = rank.terms["baseline"].bytes
+    graphs = rank.terms["graphs"]
+    if not graphs.counted:
+        late = late.plus(graphs.bytes)
+    memory["late"] = estimate(late)
+    facts: dict[str, Any] = {
+        "rank": rank.rank,
+        "pipeline_rank": rank.pipeline_rank,
+        "memory": memory,
+        "graphs_counted": graphs.counted,
+    }
+    if rank.kv is not None:
+        facts["bytes_per_request"] = rank.kv.blocks_per_request * rank.kv.bytes_per_block
+        facts["block_size"] = rank.kv.block_size
+    if plan.effective is not None:
+        facts["label"] = (
+            f"each rank of pipeline stage {rank.pipeline_rank}" if plan.effective.parallel.pipeline > 1 else "each rank"
+        )
+    return facts
+
+
+def capacity_facts(plan: Plan) -> dict[str, Any]:
+    capacity = plan.budget.capacity if plan.budget else None
+    if capacity is None:
+        return {}
+    low, expected, high = capacity.max_concurrency
+    return {
+        "kv_tokens": estimate(capacity.kv_tokens),
+        "blocks": estimate(capacity.blocks),
+        "longest_request": estimate(capacity.longest_request),
+        "safe_length": _round_down(capacity.longest_request.low),
+        "bytes_per_request": capacity.bytes_per_request,
+        "max_concurrency": {"low": low, "expected": expected, "high": high},
+    }
+
+
+def _round_down(length: int) -> int:
+    """A length that people would write: down to a multiple of 1024, or of 16 for short ones."""
+    step = 1024 if length >= 2048 else 16
+    return max(0, length // step * step)

@@ -1,0 +1,70 @@
+"""Facts of the engine start: flags, how it is written, effective settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.facts.places import is_gap
+from planner.provenance import Position
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+
+
+def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    engine = plan.engine
+    facts: dict[str, Any] = {
+        "name": engine.engine,
+        "version": engine.version.value,
+        "version_assumed": engine.version.provenance.source == "assumption",
+        "platform": engine.platform,
+        "flags": {
+            name: flag.value if flag.known and flag.value is not None else "" for name, flag in engine.flags.items()
+        },
+        "env": {name: fact.value for name, fact in engine.env.items()},
+    }
+    for name, flag in engine.flags.items():
+        place = flag.value_position or flag.position
+        if place is not None:
+            positions[f"engine.flags.{name}"] = place
+        if flag.position is not None:
+            positions[f"engine.flag.{name}"] = flag.position
+    if engine.model is not None and engine.model.position:
+        positions["engine.model"] = engine.model.position
+    line = engine.command_line
+    if line is not None:
+        facts["shell"] = line.shell
+        facts["unexpanded"] = []
+        for word, variable, reason in line.unexpanded:
+            if word.position:
+                positions[f"engine.unexpanded[{len(facts['unexpanded'])}]"] = word.position
+            facts["unexpanded"].append({"word": word.text, "variable": variable, "reason": reason})
+        facts["whole_in_one"] = line.whole_in_one is not None
+        if line.whole_in_one is not None:
+            facts["whole_in_one_text"] = line.whole_in_one.text
+            if line.whole_in_one.position:
+                positions["engine.whole_in_one"] = line.whole_in_one.position
+    config = plan.effective
+    if config is None:
+        return facts
+    facts.update(
+        {
+            name: fact.value
+            for name, fact in (
+                ("dtype", config.dtype),
+                ("kv_cache_dtype", config.kv_cache_dtype),
+                ("max_model_len", config.max_model_len),
+                ("max_num_seqs", config.max_num_seqs),
+                ("max_num_batched_tokens", config.max_num_batched_tokens),
+                ("gpu_memory_utilization", config.gpu_memory_utilization),
+                ("enforce_eager", config.enforce_eager),
+            )
+            if fact is not None and not is_gap(plan, f"engine.{name}")
+        }
+    )
+    facts["derived_max_model_len"] = config.derived_max_model_len
+    facts["max_model_len_given"] = "max-model-len" in engine.flags
+    # An explicit 16-bit type is taken at its word; "auto" falls back to float16 where bfloat16 is missing.
+    facts["dtype_auto_refused"] = config.version < (0, 7) and config.dtype.value == "bfloat16"
+    facts["dtype_given"] = "dtype" in engine.flags
+    return facts

@@ -1,0 +1,144 @@
+"""Facts of the parallel sizes against GPUs and pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.facts.places import is_gap
+from planner.provenance import Position
+
+if TYPE_CHECKING:
+    from planner.engines.config import Parallelism
+    from planner.plan import Plan
+
+
+def sizes_of(plan: Plan) -> Parallelism | None:
+    """The parallel sizes: effective where the model is known, else from the flags alone; None where a variable hides them."""
+    if is_gap(plan, "parallel") or plan.engine.engine != "vllm":
+        return None
+    if plan.effective is not None:
+        return plan.effective.parallel
+    from planner.engines.vllm_defaults import parallelism
+
+    return parallelism(plan.engine, plan.gpus_per_pod.value if plan.gpus_per_pod else None, plan.pods)
+
+
+def parallel_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    """Sizes, the GPUs they need and have, and what does not divide (``indivisible``)."""
+    for flag in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"):
+        if f"engine.flags.{flag}" in positions:
+            positions["parallel"] = positions[f"engine.flags.{flag}"]
+            break
+    sizes = sizes_of(plan)
+    if sizes is None:
+        return {}
+    facts: dict[str, Any] = {
+        "tensor": sizes.tensor,
+        "pipeline": sizes.pipeline,
+        "data": sizes.data,
+        "data_local": sizes.data_local,
+        "world": sizes.world,
+        "expert": sizes.expert,
+        "context": sizes.context,
+        "gpus_needed": sizes.world * sizes.data_local,
+        "gpus_total": sizes.world * sizes.data,
+        "pods": plan.pods,
+    }
+    if plan.gpus_per_pod is not None:
+        facts["gpus_available"] = plan.gpus_per_pod.value * plan.pods
+    backend = facts["backend"] = _backend(plan)
+    facts["ranks_in_pod"] = _ranks_in_pod(plan, sizes)
+    facts["backend_problem"] = _backend_problem(plan, backend)
+    if plan.model is not None:
+        if plan.model.kv_heads:
+            facts["kv_copies"] = max(1, sizes.tensor // plan.model.kv_heads)
+        facts["indivisible"] = _indivisible(plan, sizes)
+    return facts
+
+
+def _ranks_in_pod(plan: Plan, sizes: Parallelism) -> int:
+    """Ranks that share the container's /dev/shm."""
+    needed = sizes.world * sizes.data_local
+    return min(needed, plan.gpus_per_pod.value) if plan.gpus_per_pod and plan.pods > 1 else needed
+
+
+def _backend_problem(plan: Plan, backend: str) -> str:
+    """Why an engine that spans pods cannot: empty where it can, or where that is not known."""
+    version = plan.engine.version.value
+    if backend == "ray" and not _ray_in_image(plan):
+        return f"through Ray, which the official image of vLLM {version} does not hold"
+    if (
+        backend == "nodes"
+        and plan.engine.version_key < (0, 11, 1)
+        and plan.engine.version.provenance.source != "assumption"
+    ):
+        return f"with --nnodes, which vLLM {version} does not know (it came with 0.11.1)"
+    if not backend and plan.engine.platform == "cuda":
+        return "and neither Ray nor --nnodes connects them"
+    return ""
+
+
+def _indivisible(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
+    """Dimensions that the engine must split evenly and cannot: what, how many, by how many.
+
+    Source: vLLM's checks, reference on vLLM's memory, 4.2 and 8 (heads, KV replication, intermediate size, quantization
+    blocks of row-parallel layers).
+    """
+    model, tp = plan.model, sizes.tensor
+    found: list[dict[str, Any]] = []
+    if model is None or tp <= 1:
+        return found
+
+    def add(what: str, count: int, by: int) -> None:
+        found.append({"what": what, "count": count, "by": by})
+
+    if model.heads and model.heads % tp:
+        add("attention heads", model.heads, tp)
+    elif model.kv_heads and not model.is_multi_latent and model.kv_heads % tp and tp % model.kv_heads:
+        add("KV heads", model.kv_heads, tp)
+    elif model.intermediate_size and model.intermediate_size % tp:
+        add("intermediate size", model.intermediate_size, tp)
+    elif model.quant_group > 1 and model.intermediate_size and (model.intermediate_size // tp) % model.quant_group:
+        add("intermediate size in quantization groups", model.intermediate_size // model.quant_group, tp)
+    return found
+
+
+def _backend(plan: Plan) -> str:
+    """What lets one engine copy span pods: ``ray``, ``nodes`` (--nnodes), ``data-parallel`` (its own rendezvous),
+    ``other`` (an executor of another name) or empty.
+
+    Source: vLLM's parallel configuration; --nnodes from 0.11.1 on.
+    """
+    engine = plan.engine
+    executor = str(engine.get("distributed-executor-backend") or "").lower()
+    if executor == "ray" or any(name.startswith("RAY_") for name in engine.env):
+        return "ray"
+    if "nnodes" in engine.flags or "node-rank" in engine.flags or "master-addr" in engine.flags:
+        return "nodes"
+    if any(name.startswith("data-parallel-") and name != "data-parallel-size" for name in engine.flags):
+        return "data-parallel"
+    if executor and executor not in ("mp", "uni"):
+        return "other"
+    script = _script(plan)
+    return "ray" if "ray start" in script or "multi-node-serving.sh" in script or "ray_init" in script else ""
+
+
+def _ray_in_image(plan: Plan) -> bool:
+    """Whether the engine's image holds Ray, as far as is known: the official vLLM images dropped it after 0.17.1 (F128,
+    F148); an image of somebody else, or a script that installs it, may well have it."""
+    image = plan.container.image.value if plan.container and plan.container.image else ""
+    official = image.startswith(("vllm/vllm-openai", "docker.io/vllm/vllm-openai"))
+    dropped = plan.engine.version_key >= (0, 18) and plan.engine.version.provenance.source != "assumption"
+    return not (official and dropped) or "ray" in _installed(_script(plan))
+
+
+def _script(plan: Plan) -> str:
+    container = plan.container
+    if container is None:
+        return ""
+    return "\n".join(arg.text for arg in (*(container.command or ()), *(container.args or ())))
+
+
+def _installed(script: str) -> str:
+    """The lines of a script that install packages."""
+    return "\n".join(line for line in script.splitlines() if "install" in line)

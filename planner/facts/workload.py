@@ -1,0 +1,40 @@
+"""Facts of the workload and its pod template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.facts.places import key_position
+from planner.provenance import Position
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+
+
+def workload_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    workload = plan.workload
+    if workload is None:
+        return {}
+    positions["workload"] = key_position(workload.document.root, "kind") or workload.node.position
+    facts: dict[str, Any] = {
+        "kind": workload.kind,
+        "name": workload.name,
+        "namespace": workload.namespace,
+        "group_size": workload.group_size,
+    }
+    if workload.replicas is not None:
+        facts["replicas"] = workload.replicas
+    return facts
+
+
+def pod_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    pod = plan.pod
+    if pod is None:
+        return {}
+    node = pod.node
+    positions["pod"] = node.position
+    for path, keys in (("pod.node_selector", ("nodeSelector",)), ("pod.volumes", ("volumes",))):
+        place = key_position(node, *keys) or key_position(node, "spec", *keys)
+        if place:
+            positions[path] = place
+    return {"role": pod.role, "host_ipc": pod.host_ipc, "runtime_class": pod.runtime_class, "pods": plan.pods}

@@ -1,0 +1,1 @@
+"""Rules over a plan: loading, evaluation, suppression, findings."""

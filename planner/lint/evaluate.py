@@ -1,0 +1,184 @@
+"""Rules over the facts of a plan → findings, and what could not be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from planner.lint.cel import NotKnown, RuleError, Runtime
+from planner.lint.finding import Finding, NotEvaluated
+from planner.lint.message import fill, look_up, printable
+from planner.lint.rule import BrokenRule, Rule
+from planner.provenance import Position, Unknown
+
+#: What rules may name. ``item`` is bound by ``for_each``, ``rank`` runs over the ranks in scope ``rank``.
+VARIABLES = (
+    "workload", "pod", "container", "engine", "model", "accelerator", "parallel", "budget", "rank", "capacity", "item",
+    "parameters",
+)  # fmt: skip
+
+
+class Subject(NamedTuple):
+    """What the rules look at: the facts of one engine on one accelerator.
+
+    ``facts`` has a mapping for each of ``VARIABLES``; ``positions`` maps dotted paths of facts to places; ``unknown``
+    lists the facts that are missing, with reasons.
+    """
+
+    workload: str
+    container: str
+    facts: dict[str, Any]
+    positions: Mapping[str, Position]
+    unknown: Sequence[Unknown]
+    default_position: Position
+
+
+class Outcome(NamedTuple):
+    """Everything that evaluation found, in file order and without repetitions."""
+
+    findings: tuple[Finding, ...]
+    not_evaluated: tuple[NotEvaluated, ...]
+
+
+def evaluate(
+    rules: Sequence[Rule], subjects: Iterable[Subject], parameters: Mapping[str, Mapping[str, Any]] | None = None
+) -> Outcome:
+    """Every rule over every subject. ``parameters`` overrides those of rules, by rule id.
+
+    Raises BrokenRule where an expression is wrong: a rule that cannot be evaluated must not look like a pass.
+    """
+    runtime = Runtime(VARIABLES)
+    findings: dict[tuple[Any, ...], Finding] = {}
+    missing: dict[tuple[str, ...], NotEvaluated] = {}
+    ordered = _causes_first(rules)
+    for subject in subjects:
+        reported: set[tuple[str, int]] = set()
+        bound_cache: dict[Any, Any] = {}
+        for rule in ordered:
+            if any((cause, -1) in reported for cause in rule.silenced_by):
+                continue
+            settings = {**dict(rule.parameters), **((parameters or {}).get(rule.id) or {})}
+            for number, extra, place in _instances(rule, subject):
+                if any((cause, number) in reported for cause in rule.silenced_by):
+                    continue
+                facts = (
+                    subject.facts if not extra and not settings else {**subject.facts, **extra, "parameters": settings}
+                )
+                key = (number, rule.for_each, rule.scope, tuple(sorted(settings.items())) if settings else ())
+                if key not in bound_cache:
+                    bound_cache[key] = runtime.bind(facts)
+                case_number, gap = _judge(rule, subject, runtime, bound_cache[key])
+                if gap is not None:
+                    missing.setdefault((rule.id, subject.workload, subject.container, gap.fact), gap)
+                elif case_number is not None:
+                    finding = _finding(rule, case_number, subject, facts, place)
+                    findings.setdefault((finding.rule, finding.position, finding.message), finding)
+                    reported.add((rule.id, number))
+                    if rule.scope != "rank":
+                        reported.add((rule.id, -1))
+    return Outcome(tuple(sorted(findings.values(), key=lambda f: f.sort_key)), tuple(missing.values()))
+
+
+def _causes_first(rules: Sequence[Rule]) -> list[Rule]:
+    """Rules in an order in which those that silence others come before them."""
+    by_id = {rule.id: rule for rule in rules}
+    done: dict[str, Rule] = {}
+
+    def visit(rule: Rule, trail: tuple[str, ...]) -> None:
+        if rule.id in done or rule.id in trail:
+            return
+        for cause in rule.silenced_by:
+            if cause in by_id:
+                visit(by_id[cause], (*trail, rule.id))
+        done[rule.id] = rule
+
+    for rule in rules:
+        visit(rule, ())
+    return list(done.values())
+
+
+def _instances(rule: Rule, subject: Subject) -> Iterable[tuple[int, dict[str, Any], str]]:
+    """(number, extra variables, path prefix of the instance) of everything that a rule is evaluated for."""
+    if rule.for_each:
+        items = look_up(subject.facts, rule.for_each)
+        for number, item in enumerate(items if isinstance(items, list) else ()):
+            yield number, {"item": item}, f"{rule.for_each}[{number}]"
+    elif rule.scope == "rank":
+        for number, rank in enumerate(subject.facts.get("budget", {}).get("ranks") or [{}]):
+            yield number, {"rank": rank}, ""
+    else:
+        yield -1, {}, ""
+
+
+def _judge(rule: Rule, subject: Subject, runtime: Runtime, bound: Any) -> tuple[int | None, NotEvaluated | None]:
+    """The number of the case that holds, or what is missing to tell."""
+    expression = rule.when
+    try:
+        if rule.when and not runtime.evaluate(rule.when, bound):
+            return None, None
+        for need in rule.needs:
+            for unknown in subject.unknown:
+                if unknown.fact == need or unknown.fact.startswith(need + "."):
+                    return None, _gap(rule, subject, unknown)
+        for number, case in enumerate(rule.cases):
+            expression = case.violated
+            if runtime.evaluate(expression, bound):
+                return number, None
+    except NotKnown as error:
+        return None, _gap(rule, subject, _explain(str(error), expression, subject.unknown))
+    except RuleError as error:
+        raise BrokenRule(f"{rule.path}:1: rule {rule.id}: {expression}: {error}") from None
+    return None, None
+
+
+def _explain(key: str, expression: str, unknown: Sequence[Unknown]) -> Unknown:
+    """The reason for a missing key: the first unknown fact that the expression depends on."""
+    for candidate in unknown:
+        if candidate.fact in expression or candidate.fact.rpartition(".")[2] == key:
+            return candidate
+    roots = [
+        candidate for candidate in unknown if candidate.fact.partition(".")[0] in ("model", "accelerator", "engine")
+    ]
+    if roots:
+        return roots[0]
+    return Unknown(key, f"the plan has no value for {key!r}", "planner budget --explain shows what is known")
+
+
+def _gap(rule: Rule, subject: Subject, unknown: Unknown) -> NotEvaluated:
+    return NotEvaluated(
+        rule.id,
+        subject.workload,
+        subject.container,
+        unknown.fact,
+        printable(unknown.reason),
+        printable(unknown.remedy),
+        unknown.position or subject.default_position,
+    )
+
+
+def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], place: str) -> Finding:
+    case = rule.cases[number]
+    position = subject.default_position
+    for path in (f"{place}" if place else "", *rule.at):
+        if path and path in subject.positions:
+            position = subject.positions[path]
+            break
+    return Finding(
+        rule=rule.id,
+        severity=case.severity,
+        message=fill(case.message or rule.message, facts),
+        position=position,
+        workload=subject.workload,
+        container=subject.container,
+        remedy=fill(case.remedy or rule.remedy, facts),
+        title=rule.title,
+        anchors=tuple(
+            place
+            for path in (
+                *(path.replace("engine.flags.", "engine.flag.") for path in rule.at),
+                "container.name",
+                "workload",
+            )
+            if (place := subject.positions.get(path)) is not None
+        ),
+    )

@@ -1,0 +1,45 @@
+"""What a rule says about a place in a manifest."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from planner.provenance import Position
+
+#: From the mildest to the gravest; ``--fail-on`` names one of them.
+SEVERITIES = ("info", "warning", "error")
+
+
+class Finding(NamedTuple):
+    """One violation. ``workload`` is ``Kind/name``; ``fix`` is an edit in the contract's form, or None."""
+
+    rule: str
+    severity: str
+    message: str
+    position: Position
+    workload: str
+    container: str
+    remedy: str
+    url: str = ""
+    fix: dict[str, Any] | None = None
+    title: str = ""
+    #: further places whose line may carry a suppression: the flag of a value, the container's name, the object's kind
+    anchors: tuple[Position, ...] = ()
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, int, str, str]:
+        """File order, then the gravest first."""
+        place = self.position
+        return (place.file, place.line, place.column, -SEVERITIES.index(self.severity), self.rule, self.message)
+
+
+class NotEvaluated(NamedTuple):
+    """A rule that could not be decided, for want of which fact, and the one line that would make it known."""
+
+    rule: str
+    workload: str
+    container: str
+    fact: str
+    reason: str
+    remedy: str
+    position: Position | None = None

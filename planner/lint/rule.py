@@ -1,0 +1,194 @@
+"""Rules as files: one YAML file a rule, read without its examples when a manifest is linted."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from planner.data import data_folder
+from planner.lint.finding import SEVERITIES
+
+try:
+    from yaml import CSafeLoader as _Loader
+except ImportError:  # a PyYAML without libyaml still reads rules, only slower
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+
+SCOPES = ("workload", "pod", "container", "engine", "rank")
+CATEGORIES = ("memory", "parallelism", "accelerator", "engine", "kubernetes", "security")
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_KEYS = {
+    "id", "title", "category", "scope", "for_each", "needs", "when", "severity", "violated", "cases", "at", "message",
+    "why", "remedy", "references", "silenced_by", "parameters", "fix", "examples",
+}  # fmt: skip
+
+
+class Case(NamedTuple):
+    """One condition of a rule and how grave it is; the first case that holds speaks."""
+
+    severity: str
+    violated: str
+    message: str = ""
+    remedy: str = ""
+
+
+class Rule(NamedTuple):
+    """A rule as its file states it.
+
+    ``needs`` names facts without which the rule is not evaluated; ``when`` says where it applies at all; ``at`` lists
+    places in the order of preference; ``for_each`` is a list of the plan over which ``item`` runs.
+    """
+
+    id: str
+    title: str
+    category: str
+    scope: str
+    cases: tuple[Case, ...]
+    message: str
+    why: str
+    remedy: str
+    at: tuple[str, ...]
+    path: Path
+    when: str = ""
+    for_each: str = ""
+    needs: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    silenced_by: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def severities(self) -> tuple[str, ...]:
+        """The severities it can have, the gravest first."""
+        return tuple(sorted({case.severity for case in self.cases}, key=SEVERITIES.index, reverse=True))
+
+
+class BrokenRule(Exception):  # noqa: N818 - shown to the rule's author as it is
+    """A rule file that cannot be used; the text is ``file:line: what is wrong``."""
+
+
+@cache
+def built_in_rules() -> tuple[Rule, ...]:
+    """The rules that ship with planner, by id. Raises BrokenRule where a file is wrong."""
+    return load_folder(data_folder("rules"))
+
+
+def load_folder(folder: Path) -> tuple[Rule, ...]:
+    """Every rule of a folder and its subfolders, by id. Raises BrokenRule for a wrong file or a repeated id."""
+    rules: dict[str, Rule] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        rule = load_rule(path)
+        if rule.id in rules:
+            raise BrokenRule(f"{path}:1: the rule id {rule.id!r} is also in {rules[rule.id].path}")
+        rules[rule.id] = rule
+    return tuple(rules[name] for name in sorted(rules))
+
+
+def load_rule(path: Path) -> Rule:
+    """One rule file. Raises BrokenRule with file and line where it is wrong."""
+    text = _read(path)
+    # The examples are the last key and the longest part; a lint run has no use for them.
+    head, _, _ = text.partition("\nexamples:")
+    raw = _parse(path, head)
+    unknown = sorted(set(raw) - _KEYS)
+    if unknown:
+        raise BrokenRule(
+            f"{path}:{_line_of(text, unknown[0])}: unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}"
+        )
+    for key in ("id", "title", "category", "message", "why", "remedy"):
+        if not isinstance(raw.get(key), str) or not raw[key].strip():
+            raise BrokenRule(f"{path}:{_line_of(text, key)}: {key!r} is missing or empty; it must be text")
+    if not _ID.fullmatch(raw["id"]):
+        raise BrokenRule(
+            f"{path}:{_line_of(text, 'id')}: the id {raw['id']!r} must be kebab-case (such as weights-do-not-fit)"
+        )
+    scope = raw.get("scope", "engine")
+    if scope not in SCOPES:
+        raise BrokenRule(f"{path}:{_line_of(text, 'scope')}: the scope must be one of {', '.join(SCOPES)}")
+    return Rule(
+        id=raw["id"],
+        title=raw["title"].strip(),
+        category=raw["category"],
+        scope=scope,
+        cases=_cases(path, text, raw),
+        message=" ".join(raw["message"].split()),
+        why=raw["why"].strip(),
+        remedy=" ".join(raw["remedy"].split()),
+        at=_texts(path, text, raw, "at"),
+        path=path,
+        when=str(raw.get("when") or ""),
+        for_each=str(raw.get("for_each") or ""),
+        needs=_texts(path, text, raw, "needs"),
+        references=_texts(path, text, raw, "references"),
+        silenced_by=_texts(path, text, raw, "silenced_by"),
+        parameters=tuple((raw.get("parameters") or {}).items()),
+    )
+
+
+def examples(rule: Rule) -> list[dict[str, Any]]:
+    """The examples of a rule: dicts with ``violates`` and/or ``passes`` (manifests), and what their test expects."""
+    found = _parse(rule.path, _read(rule.path)).get("examples") or []
+    if not isinstance(found, list):
+        raise BrokenRule(f"{rule.path}:1: 'examples' must be a list")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokenRule(f"{path}:1: cannot be read: {error}") from None
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        raw = yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise BrokenRule(f"{path}:{line}: not YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BrokenRule(f"{path}:1: not YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise BrokenRule(f"{path}:1: a rule is a mapping with id, title, message …")
+    return raw
+
+
+def _cases(path: Path, text: str, raw: dict[str, Any]) -> tuple[Case, ...]:
+    entries = raw.get("cases") or [{"severity": raw.get("severity"), "violated": raw.get("violated")}]
+    if not isinstance(entries, list):
+        raise BrokenRule(f"{path}:{_line_of(text, 'cases')}: 'cases' must be a list")
+    cases = []
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("severity") not in SEVERITIES:
+            raise BrokenRule(
+                f"{path}:{_line_of(text, 'severity')}: the severity must be one of {', '.join(SEVERITIES)}"
+            )
+        if not isinstance(entry.get("violated"), str):
+            raise BrokenRule(f"{path}:{_line_of(text, 'violated')}: 'violated' must be a CEL expression")
+        cases.append(
+            Case(
+                entry["severity"],
+                entry["violated"],
+                " ".join(str(entry.get("message") or "").split()),
+                " ".join(str(entry.get("remedy") or "").split()),
+            )
+        )
+    return tuple(cases)
+
+
+def _texts(path: Path, text: str, raw: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = raw.get(key) or []
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BrokenRule(f"{path}:{_line_of(text, key)}: {key!r} must be text or a list of texts")
+    return tuple(value)
+
+
+def _line_of(text: str, key: str) -> int:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip(" -").startswith(f"{key}:"):
+            return number
+    return 1

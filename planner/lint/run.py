@@ -1,0 +1,82 @@
+"""A lint run: files and rules → everything that a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.lint.evaluate import Subject, evaluate
+from planner.lint.rule import BrokenRule, Rule, built_in_rules, load_folder
+from planner.report.result import LintResult
+
+if TYPE_CHECKING:
+    from planner.documents.document import FileContent, Problem
+    from planner.plan import Plan
+    from planner.settings import Settings
+
+
+def select_rules(settings: Settings) -> tuple[Rule, ...]:
+    """The rules of a run: built in and the user's own, by id or category. Raises BrokenRule for a name of no rule."""
+    rules = {rule.id: rule for rule in built_in_rules()}
+    for folder in settings.rules:
+        path = Path(folder)
+        if not path.is_dir():
+            raise BrokenRule(f"--rules {folder}: there is no such folder")
+        rules.update({rule.id: rule for rule in load_folder(path)})
+    names = {*rules, *(rule.category for rule in rules.values())}
+    for name in (*settings.select, *settings.ignore):
+        if name not in names:
+            raise BrokenRule(f"{name!r} is neither a rule nor a category; `planner rules` lists them")
+    return tuple(
+        rule
+        for rule in rules.values()
+        if (not settings.select or rule.id in settings.select or rule.category in settings.select)
+        and rule.id not in settings.ignore
+        and rule.category not in settings.ignore
+    )
+
+
+def lint(
+    files: Sequence[FileContent], rules: Sequence[Rule], settings: Settings, problems: Sequence[Problem] = ()
+) -> LintResult:
+    """Plans everything that the files start, evaluates the rules, and sets suppressed findings apart."""
+    from planner.lint.suppress import collect, sift
+    from planner.plan import plan_files
+
+    project = plan_files(files, settings)
+    outcome = evaluate(rules, _subjects(project.plans), settings.parameters)
+    documents = [document for content in files for document in content.documents]
+    suppressions, comment_problems = collect(documents, project.extraction.workloads)
+    sifted = sift(outcome.findings, suppressions, outcome.not_evaluated)
+    return LintResult(
+        findings=sifted.findings,
+        suppressed=sifted.suppressed,
+        unused_suppressions=sifted.unused,
+        not_evaluated=outcome.not_evaluated,
+        problems=(*problems, *project.problems, *comment_problems),
+        notices=project.notices,
+        rules=tuple(rules),
+        lines={content.file: content.lines for content in files if content.lines},
+        files=len(files),
+        workloads=len(project.extraction.workloads),
+        engines=project.engines,
+        fail_on=settings.fail_on,
+        strict=settings.strict,
+    )
+
+
+def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
+    from planner.facts import rule_facts
+
+    for plan in plans:
+        facts, positions = rule_facts(plan)
+        workload = plan.workload
+        yield Subject(
+            workload=f"{workload.kind}/{workload.name}" if workload else "",
+            container=plan.container.name if plan.container else "",
+            facts=facts,
+            positions=positions,
+            unknown=plan.unknown,
+            default_position=plan.position,
+        )

@@ -1,0 +1,233 @@
+"""Weight bytes of one rank, as the engine's "Model loading took" counts them.
+
+Everything that loading leaves alive is counted: parameters after repacking, quantization scales, rotary tables, absorbed
+MLA matrices, LoRA slots. The KV cache, workspaces and graphs are other terms.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from planner.accelerators.accelerator import Accelerator
+from planner.engines.config import Parallelism
+from planner.estimate import Estimate
+from planner.memory.budget import Input, Term
+from planner.memory.formats import Kernel, stored_bytes
+from planner.models.architecture import (
+    Format,
+    FullAttention,
+    LatentAttention,
+    Layer,
+    Matrix,
+    ModelArchitecture,
+    SlidingWindow,
+    Tower,
+    Vector,
+)
+from planner.units import GIB, ceil_div, format_bytes, round_up
+
+_ELEMENT = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "int32": 4, "int64": 8, "int8": 1, "uint8": 1}
+
+
+def stage_layers(num_layers: int, pp: int, version: tuple[int, ...], partition: tuple[int, ...] | None = None) -> list[range]:
+    """The decoder layers of each pipeline stage.
+
+    ``partition`` is VLLM_PP_LAYER_PARTITION. Up to 0.7.3 the last stage takes the whole remainder; from 0.8.0 the stages
+    before the last take one layer more each, counted backwards (vLLM distributed/utils.py, get_pp_indices). Raises
+    ValueError where a partition does not fit.
+    """
+    if partition:
+        if len(partition) != pp or sum(partition) != num_layers or min(partition) < 0:
+            raise ValueError(f"the partition {partition} does not split {num_layers} layers over {pp} stages")
+        sizes = list(partition)
+    else:
+        sizes = [num_layers // pp] * pp
+        remainder = num_layers % pp
+        if version < (0, 8):
+            sizes[-1] += remainder
+        else:
+            for back in range(2, remainder + 2):
+                sizes[-back] += 1
+    stages, start = [], 0
+    for size in sizes:
+        stages.append(range(start, start + size))
+        start += size
+    return stages
+
+
+class Rank(NamedTuple):
+    """Where a rank stands: tensor size and rank, the group that shares experts, its size, and whether experts stay whole."""
+
+    tensor: int
+    tensor_rank: int
+    expert_group: int
+    expert_rank: int
+    whole_experts: bool
+    redundant: int
+
+
+def rank_weights(
+    model: ModelArchitecture,
+    parallel: Parallelism,
+    tensor_rank: int,
+    pipeline_rank: int,
+    *,
+    engine_version: tuple[int, ...],
+    dtype: str,
+    accelerator: Accelerator | None = None,
+    lora: tuple[int, int] | None = None,
+    eplb_redundant: int = 0,
+    quantization: str | None = None,
+    expert_rank: int = 0,
+    max_model_len: int = 0,
+    cpu_offload_gib: float = 0,
+    partition: tuple[int, ...] | None = None,
+) -> Term:
+    """Bytes of weights on one rank.
+
+    ``dtype`` is the engine's (``bfloat16`` …); ``lora`` is (max_loras, max_lora_rank); ``quantization`` an online method
+    (``fp8``, ``bitsandbytes``) applied to a 16-bit checkpoint; ``expert_rank`` the rank inside the expert group. Raises
+    ValueError for a pipeline rank or partition that does not exist.
+    """
+    stages = stage_layers(model.num_layers, parallel.pipeline, engine_version, partition)
+    if not 0 <= pipeline_rank < len(stages):
+        raise ValueError(f"pipeline rank {pipeline_rank} of {parallel.pipeline}")
+    capability = accelerator.capability if accelerator else (9, 0)
+    kernel = Kernel(engine_version, capability, _ELEMENT.get(dtype, 2))
+    group = parallel.tensor * parallel.data * parallel.prefill_context
+    rank = Rank(parallel.tensor, tensor_rank, group, expert_rank, parallel.expert, eplb_redundant)
+    formats = _online_formats(model.formats, quantization) if quantization else model.formats
+    first, last = pipeline_rank == 0, pipeline_rank == parallel.pipeline - 1
+
+    parts: list[tuple[str, int]] = []
+    layers = _layers_bytes(model, stages[pipeline_rank], formats, kernel, rank)
+    parts.append((f"{len(stages[pipeline_rank])} layers", layers))
+    if first or (last and model.tied_embeddings):
+        parts.append(("embedding", _matrix_bytes(model.embedding, formats, kernel, rank) if model.embedding else 0))
+    if first:
+        parts.append(("positions", sum(_vector_bytes(v, kernel, rank, model) for v in model.embedding_vectors)))
+    if last:
+        parts.append(("head", _matrix_bytes(model.head, formats, kernel, rank) if model.head else 0))
+        parts.append(("final norm", sum(_vector_bytes(v, kernel, rank, model) for v in model.final_vectors)))
+    for tower in model.towers:
+        if (tower.stage == "first" and first) or (tower.stage == "last" and last) or tower.stage == "all":
+            parts.append((tower.name, _tower_bytes(tower, model, formats, kernel, rank)))
+    tables = sum(t.positions * t.dim * t.count * (4 if t.dtype == "float32" else kernel.element) for t in model.rotary_tables)
+    if stages[pipeline_rank]:
+        parts.append(("rotary tables", tables))
+    if lora:
+        parts.append(("LoRA slots", lora_bytes(model, stages[pipeline_rank], lora, rank, first, last)))
+    total = sum(size for _, size in parts)
+    low = high = total
+    basis = "exact"
+    if cpu_offload_gib > 0:
+        total = low = high = max(total - int(cpu_offload_gib * GIB), 0)
+        basis = "derived"
+    if model.quantization or quantization:
+        basis = "derived"
+        low, high = total - total // 400, high + high // 200
+    return Term(
+        "weights",
+        Estimate(low, total, high, basis),
+        formula=" + ".join(f"{name} {format_bytes(size)}" for name, size in parts if size),
+        inputs=(
+            Input("tensor parallel", str(parallel.tensor), "engine"),
+            Input("pipeline stage", f"{pipeline_rank + 1} of {parallel.pipeline}", "engine"),
+            Input("format", quantization or model.quantization or dtype, "checkpoint"),
+        ),
+        grows_with=(("precision", f"{format_bytes(total // max(kernel.element, 1))} per byte of an element"),)
+        if not model.quantization
+        else (),
+    )
+
+
+def _layers_bytes(
+    model: ModelArchitecture, stage: range, formats: dict[str, Format], kernel: Kernel, rank: Rank
+) -> int:
+    counts: dict[int, list[int]] = {}
+    for index in stage:
+        entry = counts.setdefault(id(model.layers[index]), [0, index])
+        entry[0] += 1
+    return sum(
+        count * _layer_bytes(model.layers[index], model, formats, kernel, rank) for count, index in counts.values()
+    )
+
+
+def _layer_bytes(layer: Layer, model: ModelArchitecture, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
+    size = sum(_matrix_bytes(m, formats, kernel, rank) for m in layer.matrices)
+    size += sum(_vector_bytes(v, kernel, rank, model) for v in layer.vectors)
+    attention = layer.attention
+    if isinstance(attention, (FullAttention, SlidingWindow)):
+        size += 16  # scales of query, key, value and probabilities
+    return size
+
+
+def _matrix_bytes(matrix: Matrix, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
+    form = formats[matrix.format]
+    n, k, count, biases = local_shape(matrix, rank)
+    experts = matrix.experts > 0
+    size = stored_bytes(form, n, k, kernel, count=count, slices=matrix.slices, experts=experts)
+    if matrix.bias:
+        size += count * biases * kernel.element
+    return size
+
+
+def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int, int]:
+    """(outputs, inputs, copies, bias elements) of a matrix on one rank."""
+    n, k, shard, tensor = matrix.n, matrix.k, matrix.shard, rank.tensor
+    if shard == "column":
+        n = ceil_div(n, tensor)
+    elif shard == "row":
+        return n, ceil_div(k, tensor), matrix.count, n
+    elif shard == "qkv":
+        heads, kv_heads = ceil_div(matrix.heads, tensor), max(1, ceil_div(matrix.kv_heads, tensor))
+        n = heads * matrix.head_dim + kv_heads * (matrix.head_dim + (matrix.v_head_dim or matrix.head_dim))
+    elif shard == "vocab":
+        n = ceil_div(round_up(n, matrix.pad), tensor)
+    elif shard in ("expert_column", "expert_row"):
+        experts = matrix.experts
+        if rank.whole_experts:
+            experts += rank.redundant
+            share, more = divmod(experts, rank.expert_group)
+            return n, k, matrix.count * (share + (1 if rank.expert_rank < more else 0)), n
+        if shard == "expert_column":
+            n = ceil_div(n, rank.expert_group)
+            return n, k, matrix.count * experts, n
+        return n, ceil_div(k, rank.expert_group), matrix.count * experts, n
+    return n, k, matrix.count, n
+
+
+def _vector_bytes(vector: Vector, kernel: Kernel, rank: Rank, model: ModelArchitecture) -> int:
+    n = vector.n
+    if vector.shard == "column":
+        n = ceil_div(n, rank.tensor)
+    elif vector.shard == "column_kv":
+        n = ceil_div(n, min(rank.tensor, max(model.kv_heads, 1)))
+    return n * vector.count * (kernel.element if vector.dtype == "model" else _ELEMENT.get(vector.dtype, 2))
+
+
+def _tower_bytes(tower: Tower, model: ModelArchitecture, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
+    return sum(_matrix_bytes(m, formats, kernel, rank) for m in tower.matrices) + sum(
+        _vector_bytes(v, kernel, rank, model) for v in tower.vectors
+    )
+
+
+def _online_formats(formats: dict[str, Format], method: str) -> dict[str, Format]:
+    """Storage after the engine quantizes a 16-bit checkpoint while loading it."""
+    return formats
+
+
+def lora_bytes(
+    model: ModelArchitecture, stage: range, lora: tuple[int, int], rank: Rank, first: bool, last: bool
+) -> int:
+    """Bytes of the adapter slots: A and B of every supported linear layer, 16 bits (vLLM lora/layers)."""
+    slots, width = lora
+    total = 0
+    for index in stage:
+        for matrix in model.layers[index].matrices:
+            n, k, count, _ = local_shape(matrix, rank)
+            total += count * width * (matrix.slices * k + n)
+    return 2 * slots * total
+
+
+__all__ = ["LatentAttention", "Rank", "local_shape", "lora_bytes", "rank_weights", "stage_layers"]

@@ -1,0 +1,1 @@
+"""The parts that layers are made of: attention, feed-forward, experts, state-space and delta-rule mixers, towers."""

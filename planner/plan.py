@@ -1,0 +1,434 @@
+"""The pipeline: documents → workloads → engines, models and accelerators → budget. A ``Plan`` is one engine start on one
+kind of accelerator, with every fact that rules and reports read and with what could not be known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from planner.provenance import Fact, Position, Provenance, Unknown, assumed
+from planner.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from planner.accelerators.accelerator import Accelerator, Choice
+    from planner.documents.document import FileContent, Notice, Problem
+    from planner.engines.config import EffectiveConfig, EngineConfig
+    from planner.engines.detect import EngineStart
+    from planner.memory.budget import MemoryBudget
+    from planner.models.architecture import ModelArchitecture
+    from planner.workloads.extract import Extraction
+    from planner.workloads.workload import Container, Pod, Workload
+
+#: Engines whose memory can be worked out; others are recognised and reported as not evaluated.
+EVALUATED_ENGINES = ("vllm",)
+
+
+class Requirement(NamedTuple):
+    """What a device must offer where nothing names it: bytes of memory at the favourable, expected and unfavourable end,
+    and the catalog's products that have it (by the expected end), smallest first."""
+
+    low: int
+    expected: int
+    high: int
+    accelerators: tuple[str, ...]
+    largest_known: int
+    largest_name: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One engine start on one kind of accelerator.
+
+    ``workload``, ``pod`` and ``container`` are None for a plan from the command line alone. ``pods`` is the number of
+    pods of one engine copy; ``gpus_per_pod`` None where nothing says it. ``choice`` says what named the accelerator.
+    """
+
+    engine: EngineConfig
+    workload: Workload | None = None
+    pod: Pod | None = None
+    container: Container | None = None
+    start: EngineStart | None = None
+    effective: EffectiveConfig | None = None
+    model: ModelArchitecture | None = None
+    model_provenance: Provenance | None = None
+    gated: bool = False
+    accelerator: Accelerator | None = None
+    choice: Choice | None = None
+    gpus_per_pod: Fact[int] | None = None
+    gpu_resource: str = ""
+    gpu_kind: str = ""
+    pods: int = 1
+    budget: MemoryBudget | None = None
+    requirement: Requirement | None = None
+    unknown: tuple[Unknown, ...] = ()
+    #: engine starts found in the same container; more than one where a script branches or starts several servers
+    starts: int = 1
+
+    @property
+    def verdict(self) -> str:
+        """``fits``, ``may-not-fit``, ``does-not-fit`` or ``unknown``."""
+        return self.budget.verdict if self.budget else "unknown"
+
+    @property
+    def position(self) -> Position:
+        """The place that stands for the plan as a whole."""
+        if self.container is not None:
+            name = self.container.node.get("name")
+            return name.position if name else self.container.node.position
+        return Position("<command line>", 1, 1)
+
+
+class Project(NamedTuple):
+    """Everything that one run has read and worked out."""
+
+    files: tuple[FileContent, ...]
+    extraction: Extraction
+    plans: tuple[Plan, ...]
+    problems: tuple[Problem, ...]
+    notices: tuple[Notice, ...]
+    engines: int
+
+
+def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_memory: int | None = None) -> Project:
+    """Plans for every engine that the files start. References between files resolve; nothing raises on bad input.
+
+    ``kv_cache_memory``: bytes of each rank's cache, taken as given.
+    """
+    from planner.engines.detect import find_engines
+    from planner.workloads.extract import extract
+
+    documents = [document for content in files for document in content.documents]
+    extraction = extract(documents)
+    plans: list[Plan] = []
+    engines = 0
+    for workload in extraction.workloads:
+        for pod in workload.pods:
+            for container in pod.containers:
+                if container.init and not container.sidecar:
+                    continue
+                starts = find_engines(container)
+                # Several starts in one script are branches of a condition (leader or worker) as a rule; the first that
+                # serves stands for all, and rules that count GPUs know that there are more.
+                if starts:
+                    engines += 1
+                    plans.extend(_plan_start(workload, pod, container, starts, settings, kv_cache_memory))
+    problems = [problem for content in files for problem in content.problems]
+    notices = [notice for content in files for notice in content.notices]
+    return Project(tuple(files), extraction, tuple(plans), (*problems, *extraction.problems), tuple(notices), engines)
+
+
+def annotation(workload: Workload, pod: Pod, name: str) -> Fact[str] | None:
+    """``planner/NAME`` on the pod template, else on the object."""
+    key = f"planner/{name}"
+    return pod.annotations.get(key) or workload.annotations.get(key)
+
+
+def _plan_start(
+    workload: Workload,
+    pod: Pod,
+    container: Container,
+    starts: Sequence[EngineStart],
+    settings: Settings,
+    kv_cache_memory: int | None,
+) -> Iterator[Plan]:
+    from planner.accelerators.labels import from_pod
+    from planner.accelerators.resources import gpu_count
+
+    start = starts[0]
+    engine = _engine_config(workload, pod, container, start, settings)
+    gpus, resource, kind = gpu_count(container)
+    choice = from_pod(pod, container, workload.annotations)
+    pods = workload.group_size
+    base = Plan(
+        engine=engine,
+        workload=workload,
+        pod=pod,
+        container=container,
+        start=start,
+        choice=choice,
+        gpus_per_pod=gpus,
+        gpu_resource=resource,
+        gpu_kind=kind,
+        pods=pods,
+        starts=len(starts),
+    )
+    mapped = annotation(workload, pod, "model")
+    overrides = dict(settings.models)
+    if mapped is not None:
+        engine_model = engine.model.value if engine.model else ""
+        overrides[engine_model] = mapped.value
+    yield from complete(base, settings, overrides, mapped, kv_cache_memory=kv_cache_memory)
+
+
+def _engine_config(
+    workload: Workload, pod: Pod, container: Container, start: EngineStart, settings: Settings
+) -> EngineConfig:
+    from planner.engines.config import EngineConfig
+    from planner.engines.image import engine_version_from_image, image_platform
+
+    image = container.image.value if container.image else ""
+    platform = image_platform(image)
+    if start.engine != "vllm":
+        return EngineConfig(
+            engine=start.engine,
+            version=assumed("", "not read for this engine"),
+            version_key=(),
+            model=None,
+            flags={},
+            command_line=start.command_line,
+            image=container.image,
+            platform=platform,
+        )
+    from planner.engines.vllm import parse
+
+    version = _version(workload, pod, container, settings, engine_version_from_image(image)[:2])
+    files = {path: node for mount in container.mounts for path, node in mount.files}
+    return parse(
+        start.command_line.words,
+        version=version,
+        image=container.image,
+        env=container.env,
+        files=files,
+        platform=platform,
+    )
+
+
+def _version(
+    workload: Workload, pod: Pod, container: Container, settings: Settings, from_image: tuple[Any, str]
+) -> Fact[str]:
+    """The release: annotation, ``planner.yaml`` or option, image tag, else the newest known, which is said so."""
+    from planner.engines.version import NEWEST_VLLM
+
+    stated = annotation(workload, pod, "engine-version")
+    if stated is not None:
+        return Fact(stated.value.strip().removeprefix("vllm==").removeprefix("v"), stated.provenance)
+    configured = settings.engine_versions.get("vllm")
+    if configured:
+        return Fact(configured, Provenance("config", settings.source or "--engine-version"))
+    key, text = from_image
+    if key:
+        place = container.image.position if container.image else None
+        return Fact(text, Provenance("file", f"image tag ({place})" if place else "image tag", place))
+    return assumed(
+        NEWEST_VLLM, f"vLLM {NEWEST_VLLM} is assumed, the newest release known, since the image does not tell"
+    )
+
+
+def complete(
+    base: Plan,
+    settings: Settings,
+    overrides: Mapping[str, str],
+    mapped: Fact[str] | None = None,
+    *,
+    kv_cache_memory: int | None = None,
+    allow_local: bool = False,
+) -> Iterator[Plan]:
+    """A plan with engine and devices known so far → one plan for each accelerator it may land on."""
+    from dataclasses import replace
+
+    engine = base.engine
+    unknown = list(engine.unknown)
+    if engine.engine not in EVALUATED_ENGINES or engine.platform not in ("cuda", "rocm"):
+        what = engine.engine if engine.engine not in EVALUATED_ENGINES else f"{engine.engine} on {engine.platform}"
+        unknown.append(
+            Unknown("engine.memory", f"memory of {what} is not evaluated yet", "nothing to do: later releases")
+        )
+        yield replace(base, unknown=tuple(unknown))
+        return
+    model, provenance, gated = _model(base, settings, overrides, mapped, unknown, allow_local)
+    accelerators = _accelerators(base, settings, unknown)
+    if base.gpus_per_pod is None and base.container is not None:
+        unknown.append(
+            Unknown(
+                "container.gpus",
+                "the container asks for no GPUs by count",
+                "resources.limits: {nvidia.com/gpu: N}",
+                base.position,
+            )
+        )
+    known = replace(base, model=model, model_provenance=provenance, gated=gated)
+    if model is None:
+        for accelerator in accelerators or (None,):
+            yield replace(known, accelerator=accelerator, unknown=tuple(unknown))
+        return
+    for accelerator in accelerators or (None,):
+        yield _budgeted(known, model, accelerator, unknown, kv_cache_memory)
+
+
+def _model(
+    base: Plan,
+    settings: Settings,
+    overrides: Mapping[str, str],
+    mapped: Fact[str] | None,
+    unknown: list[Unknown],
+    allow_local: bool,
+) -> tuple[ModelArchitecture | None, Provenance | None, bool]:
+    from planner.models.architecture import UnknownModel
+    from planner.models.resolve import resolve
+
+    reference = base.engine.model
+    if reference is None and mapped is None:
+        known = [gap for gap in base.engine.unknown if gap.fact == "engine.model"]
+        if not known:
+            unknown.append(
+                Unknown(
+                    "model",
+                    "the command line names no model",
+                    "planner/model: ORG/NAME as an annotation",
+                    base.position,
+                )
+            )
+        else:
+            unknown.append(known[0]._replace(fact="model"))
+        return None, None, False
+    name = reference.value if reference else ""
+    try:
+        found = resolve(name, overrides=overrides, folders=_folders(settings), allow_local=allow_local)
+    except UnknownModel as error:
+        place = reference.position if reference else base.position
+        unknown.append(Unknown("model", error.reason, error.remedy, place))
+        return None, None, False
+    return found.architecture, found.provenance, found.gated
+
+
+def _folders(settings: Settings) -> dict[str, Path]:
+    from pathlib import Path
+
+    root = Path(settings.source).parent if settings.source else Path()
+    return {prefix: root / folder for prefix, folder in settings.model_folders.items()}
+
+
+def _accelerators(base: Plan, settings: Settings, unknown: list[Unknown]) -> tuple[Accelerator, ...]:
+    """What the plan is checked against: an option before the manifest, and an assumption only where that is silent."""
+    from planner.accelerators.catalog import candidates
+
+    remedy = "planner/accelerator: NAME as an annotation (or nvidia.com/gpu.product in nodeSelector)"
+    named = settings.accelerator
+    choice = base.choice
+    if not named and choice is not None:
+        if choice.accelerators:
+            return choice.accelerators
+        if choice.named:
+            unknown.append(
+                Unknown("accelerator", f"{choice.named!r} is not in the accelerator catalog", remedy, base.position)
+            )
+            return ()
+    named = named or settings.assume_accelerator
+    if not named:
+        reason = choice.provenance_text if choice and choice.provenance_text else "nothing names the accelerator"
+        unknown.append(Unknown("accelerator", reason, remedy, base.position))
+        return ()
+    found = candidates(named)
+    if not found:
+        unknown.append(Unknown("accelerator", f"{named!r} is not in the accelerator catalog", remedy, base.position))
+    return found
+
+
+def _budgeted(
+    plan: Plan,
+    model: ModelArchitecture,
+    accelerator: Accelerator | None,
+    unknown: list[Unknown],
+    kv_cache_memory: int | None,
+) -> Plan:
+    from dataclasses import replace
+
+    from planner.engines.vllm_defaults import effective
+    from planner.memory.vllm_budget import vllm_budget
+
+    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
+    gaps = list(unknown)
+    config = effective(plan.engine, model, accelerator, gpus, plan.pods)
+    gaps.extend(unknown_sizes(plan.engine))
+    budget = None
+    requirement = None
+    if not any(gap.fact == "parallel" for gap in gaps):
+        if accelerator is not None:
+            budget = vllm_budget(model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory)
+        else:
+            requirement = smallest_device(plan, model)
+    return replace(
+        plan,
+        effective=config,
+        accelerator=accelerator,
+        budget=budget,
+        requirement=requirement,
+        unknown=tuple(gaps),
+    )
+
+
+_SIZES = {
+    "tensor-parallel-size": "parallel",
+    "pipeline-parallel-size": "parallel",
+    "data-parallel-size": "parallel",
+    "max-model-len": "engine.max_model_len",
+    "max-num-seqs": "engine.max_num_seqs",
+    "max-num-batched-tokens": "engine.max_num_batched_tokens",
+    "gpu-memory-utilization": "engine.gpu_memory_utilization",
+    "kv-cache-dtype": "engine.kv_cache_dtype",
+    "quantization": "model.quantization",
+    "dtype": "engine.dtype",
+}
+
+
+def unknown_sizes(engine: EngineConfig) -> Iterator[Unknown]:
+    """Flags that decide memory and whose value could not be expanded."""
+    for name, fact in _SIZES.items():
+        flag = engine.flags.get(name)
+        if flag is not None and not flag.known:
+            yield Unknown(
+                fact,
+                f"--{name} is {flag.raw or 'a variable'!r}, which nothing in the inputs gives a value",
+                f"add the ConfigMap or the value to the inputs, or write --{name} with a number",
+                flag.value_position or flag.position,
+            )
+
+
+def smallest_device(plan: Plan, model: ModelArchitecture) -> Requirement | None:
+    """The least device memory that starts this engine, and the catalog's products that have it.
+
+    Works the budget out on a device of the size asked for, by bisection over sizes, since defaults depend on the size.
+    """
+    from planner.accelerators.catalog import all_accelerators
+    from planner.engines.vllm_defaults import effective
+    from planner.memory.vllm_budget import vllm_budget
+
+    vendor = "amd" if plan.engine.platform == "rocm" else "nvidia"
+    products = [a for a in all_accelerators() if a.vendor == vendor and not a.partition]
+    if not products:
+        return None
+    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
+    verdicts: dict[str, str] = {}
+
+    def verdict(index: int) -> str:
+        product = products[index]
+        if product.name not in verdicts:
+            config = effective(plan.engine, model, product, gpus, plan.pods)
+            verdicts[product.name] = vllm_budget(model, config, product, gpus_per_pod=gpus).verdict
+        return verdicts[product.name]
+
+    def first(accepted: tuple[str, ...]) -> int | None:
+        low, high = 0, len(products)
+        while low < high:
+            middle = (low + high) // 2
+            if verdict(middle) in accepted:
+                high = middle
+            else:
+                low = middle + 1
+        return low if low < len(products) else None
+
+    sure, maybe = first(("fits",)), first(("fits", "may-not-fit"))
+    largest = products[-1]
+    beyond = largest.memory.high + 1
+    names = tuple(p.name for p in products[maybe:]) if maybe is not None else ()
+    return Requirement(
+        low=products[maybe].memory.expected if maybe is not None else beyond,
+        expected=products[maybe].memory.expected if maybe is not None else beyond,
+        high=products[sure].memory.expected if sure is not None else beyond,
+        accelerators=names,
+        largest_known=largest.memory.high,
+        largest_name=largest.name,
+    )

@@ -1,0 +1,106 @@
+"""SARIF 2.1.0, as code scanning services read it.
+
+Source: OASIS SARIF 2.1.0, and GitHub's list of supported properties. Suppressed findings are printed as such (removing
+them would make alerts come and go), every rule that spoke has an entry, lines and columns count from 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from planner import __version__
+
+if TYPE_CHECKING:
+    from planner.documents.document import Problem
+    from planner.lint.finding import Finding
+    from planner.lint.rule import Rule
+    from planner.report.result import LintResult
+
+_LEVEL = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def render(result: LintResult) -> str:
+    """The result as a SARIF log with one run."""
+    findings = [(finding, None) for finding in result.findings]
+    findings += [(finding, suppression.reason or "no reason given") for finding, suppression in result.suppressed]  # type: ignore[misc]
+    rules = list(result.rules)
+    index = {rule.id: number for number, rule in enumerate(rules)}
+    seen: dict[str, int] = {}
+    results = [_result(finding, reason, index, seen) for finding, reason in findings]
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "planner",
+                "semanticVersion": __version__,
+                "rules": [_rule(rule) for rule in rules],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+        "invocations": [
+            {
+                "executionSuccessful": result.exit_code != 2,
+                "exitCode": result.exit_code,
+                "toolExecutionNotifications": [_notification(problem) for problem in result.problems],
+            }
+        ],
+    }
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=1, ensure_ascii=True) + "\n"
+
+
+def _uri(file: str) -> str:
+    return quote(file.replace("\\", "/"), safe="/")
+
+
+def _location(file: str, line: int, column: int, end_line: int = 0) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": max(1, line), "startColumn": max(1, column)}
+    if end_line > line:
+        region["endLine"] = end_line
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": region}}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": rule.remedy},
+        "defaultConfiguration": {"level": _LEVEL[rule.severities[0]]},
+        "properties": {"tags": [rule.category]},
+    }
+
+
+def _result(finding: Finding, reason: str | None, index: dict[str, int], seen: dict[str, int]) -> dict[str, Any]:
+    place = finding.position
+    found: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index[finding.rule],
+        "level": _LEVEL[finding.severity],
+        "message": {"text": f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message},
+        "locations": [_location(place.file, place.line, place.column, place.end_line)],
+        "partialFingerprints": {"planner/v1": _fingerprint(finding, seen)},
+    }
+    if reason is not None:
+        found["suppressions"] = [{"kind": "inSource", "justification": reason}]
+    return found
+
+
+def _fingerprint(finding: Finding, seen: dict[str, int]) -> str:
+    """Rule, object and container, not lines or numbers: an edit elsewhere in the file keeps an alert the same. Equal ones
+    in one run are told apart by their order."""
+    text = f"{finding.rule}\0{finding.workload}\0{finding.container}"
+    count = seen[text] = seen.get(text, 0) + 1
+    return hashlib.sha256(f"{text}\0{count}".encode()).hexdigest()[:32]
+
+
+def _notification(problem: Problem) -> dict[str, Any]:
+    place = problem.position
+    return {
+        "level": "error",
+        "message": {"text": problem.message},
+        "locations": [_location(place.file, place.line, place.column)],
+    }

@@ -1,0 +1,98 @@
+"""For people: findings by file with the source line, then what could not be decided, then one line of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from planner.lint.message import printable
+
+if TYPE_CHECKING:
+    from planner.lint.finding import Finding, NotEvaluated
+    from planner.report.result import LintResult
+
+_COLORS = {"error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
+_BOLD, _DIM, _END = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def render(result: LintResult, color: bool = False, quiet: bool = False) -> str:
+    """The report as text; ``color`` with ANSI colours, ``quiet`` without what could not be decided."""
+    parts: list[str] = []
+    for problem in result.problems:
+        parts.append(
+            f"{printable(str(problem.position))}: {_paint('cannot check', 'error', color)}: {printable(problem.message)}"
+        )
+    for notice in result.notices:
+        parts.append(f"{printable(notice.position.file)}: {printable(notice.message)}")
+    if parts:
+        parts.append("")
+    for file, group in groupby(result.findings, key=lambda finding: finding.position.file):
+        parts.append(f"{_BOLD}{printable(file)}{_END}" if color else printable(file))
+        for finding in group:
+            parts.extend(_finding(finding, result, color))
+        parts.append("")
+    for suppression in result.unused_suppressions:
+        parts.append(
+            f"{printable(str(suppression.position))}: unused suppression: nothing to ignore for {', '.join(suppression.rules)}"
+        )
+    if not quiet:
+        parts.extend(_gaps(result.not_evaluated))
+    parts.append(summary(result))
+    return "\n".join(parts) + "\n"
+
+
+def _paint(text: str, severity: str, color: bool) -> str:
+    return f"{_COLORS[severity]}{text}{_END}" if color else text
+
+
+def _finding(finding: Finding, result: LintResult, color: bool) -> Iterator[str]:
+    place = finding.position
+    who = f"{finding.workload} · {finding.container}" if finding.container else finding.workload
+    yield f"  {place.line}:{place.column}  {_paint(finding.severity, finding.severity, color)}  {finding.rule}  ({printable(who)})"
+    lines = result.lines.get(place.file, ())
+    if 0 < place.line <= len(lines):
+        source = printable(lines[place.line - 1].rstrip(), 160)
+        number = f"{place.line:>6} | "
+        yield f"{_DIM}{number}{source}{_END}" if color else number + source
+    yield f"      {finding.message}"
+    if finding.remedy:
+        yield f"      → {finding.remedy}"
+
+
+def _gaps(gaps: tuple[NotEvaluated, ...]) -> Iterator[str]:
+    """One line for each missing fact of a workload, however many rules wait for it."""
+    grouped: dict[tuple[str, str, str, str, str, str], set[str]] = {}
+    for gap in gaps:
+        place = str(gap.position) if gap.position else ""
+        key = (place, gap.workload, gap.container, gap.fact, gap.reason, gap.remedy)
+        grouped.setdefault(key, set()).add(gap.rule)
+    for (place, workload, container, fact, reason, remedy), rules in grouped.items():
+        count = f"{len(rules)} rules" if len(rules) > 1 else next(iter(rules))
+        who = f"{workload} · {container}" if container else workload
+        yield f"{printable(place)}: not evaluated: {count} ({printable(who)}), {fact} is unknown: {reason}"
+        yield f"      → {remedy}"
+    if grouped:
+        yield ""
+
+
+def summary(result: LintResult) -> str:
+    """The counts of a run in one line."""
+    counts = dict.fromkeys(("error", "warning", "info"), 0)
+    for finding in result.findings:
+        counts[finding.severity] += 1
+    findings = f"{counts['error']} error{_s(counts['error'])}, {counts['warning']} warning{_s(counts['warning'])}, {counts['info']} info"
+    parts = [findings]
+    if result.suppressed:
+        parts.append(f"{len(result.suppressed)} suppressed")
+    if result.not_evaluated:
+        facts = len({(gap.workload, gap.container, gap.fact, gap.position) for gap in result.not_evaluated})
+        parts.append(f"{len(result.not_evaluated)} not evaluated for want of {facts} fact{_s(facts)}")
+    if result.problems:
+        parts.append(f"{len(result.problems)} could not be checked")
+    where = f"{result.files} file{_s(result.files)}, {result.workloads} workload{_s(result.workloads)}, {result.engines} engine{_s(result.engines)}"
+    return f"{'; '.join(parts)} ({where})"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
