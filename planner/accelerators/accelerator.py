@@ -32,10 +32,14 @@ class Accelerator:
     shared: bool = False  # time slicing or MPS: other pods may use the same device
     source: str = ""
     kind: str = "gpu"  # gpu, gaudi, tpu, neuron or npu
-    coherent: bool = False  # the CPU reaches the device memory over a coherent link (GH200, GB200): page cache may sit in it
+    coherent: bool = (
+        False  # the CPU reaches the device memory over a coherent link (GH200, GB200): page cache may sit in it
+    )
     bandwidth_gb_s: float = 0.0  # of the device memory, 10⁹ bytes per second; 0 where no source states it
     partitions: tuple[str, ...] = ()  # MIG profiles of the product, as ``nvidia-smi mig -lgip`` names them
-    smi_mib: tuple[int, ...] = ()  # MiB that nvidia-smi prints and GPU Feature Discovery writes into nvidia.com/gpu.memory
+    smi_mib: tuple[
+        int, ...
+    ] = ()  # MiB that nvidia-smi prints and GPU Feature Discovery writes into nvidia.com/gpu.memory
     memory_note: str = ""  # how the interval came about
     note: str = ""
     variants: tuple[str, ...] = ()  # other products that the name looked up may mean (their memory is in the interval)

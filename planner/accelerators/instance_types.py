@@ -14,7 +14,9 @@ from planner.accelerators.catalog import candidates, named
 from planner.accelerators.partitions import fraction
 from planner.estimate import Estimate
 
-_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "accelerators", "instances")
+_FOLDER = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "accelerators", "instances"
+)
 #: Names that carry the accelerator in clear: CoreWeave ``gd-8xh100ib-i128`` and ``b200-8x``, Lambda ``gpu_8x_h100_sxm5``,
 #: DigitalOcean ``gpu-h100x8-640gb``, Nebius ``gpu-h100-sxm``, Scaleway ``H100-1-80G``.
 _CLEAR = (

@@ -11,7 +11,9 @@ from planner.accelerators.names import MAX_LENGTH
 from planner.estimate import Estimate
 from planner.units import GIB
 
-_PROFILE = re.compile(r"(?:.{0,20}mig[-_])?(?:\d{1,2}c\.)?(\d{1,2})g\.(\d{1,3})gb((?:[+.](?:me|gfx|all))*)", re.IGNORECASE)
+_PROFILE = re.compile(
+    r"(?:.{0,20}mig[-_])?(?:\d{1,2}c\.)?(\d{1,2})g\.(\d{1,3})gb((?:[+.](?:me|gfx|all))*)", re.IGNORECASE
+)
 #: What a slice keeps of its share of the memory: public figures lie between 0.916 (H200 1g.18gb) and 1.0 (H100 7g.80gb).
 _KEPT = (0.91, 0.975, 1.0)
 

@@ -55,10 +55,10 @@ def command(
     if engine is not None or model is not None:
         plans = _from_options(engine or "vllm", model, gpus, pods, kv_cache_memory, arguments, configured)
     else:
-        from planner.inputs import read_inputs
+        from planner.documents.inputs import read_inputs
         from planner.plan import plan_files
 
-        files = read_inputs(arguments or (".",), configured.exclude)
+        files = list(read_inputs(arguments or (".",), configured.exclude))
         project = plan_files(files, configured, kv_cache_memory=kv_cache_memory)
         plans = list(project.plans)
         problems = [*problems, *project.problems]

@@ -28,7 +28,6 @@ FORMATS = ("text", "json", "sarif", "github")
     "--rules", "rule_folders", multiple=True, type=click.Path(), metavar="DIR", help="More rules, of your own."
 )
 @click.option("--manifests-only", is_flag=True, help="Pass over files that hold no Kubernetes object (pre-commit).")
-@click.option("--stdin-name", default="<stdin>", hidden=True)
 @click.option("--color/--no-color", default=None, help="Colours; by default where stdout is a terminal.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not list what could not be evaluated.")
 @shared
@@ -41,7 +40,6 @@ def command(
     ignore: tuple[str, ...],
     rule_folders: tuple[str, ...],
     manifests_only: bool,
-    stdin_name: str,
     color: bool | None,
     quiet: bool,
     output: str | None,
@@ -54,7 +52,7 @@ def command(
     helm template my-chart | planner lint -
     planner lint --accelerator L4 --format sarif -o planner.sarif k8s/
     """
-    from planner.inputs import read_inputs
+    from planner.documents.inputs import read_inputs
     from planner.lint.rule import BrokenRule
     from planner.lint.run import lint, select_rules
 
@@ -68,7 +66,7 @@ def command(
     )
     try:
         rules = select_rules(configured)
-        files = read_inputs(paths or (".",), configured.exclude, stdin_name, manifests_only)
+        files = list(read_inputs(paths or (".",), configured.exclude, manifests_only))
         result = lint(files, rules, configured, config_problems)
     except BrokenRule as error:
         raise click.ClickException(str(error)) from None

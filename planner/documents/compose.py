@@ -44,6 +44,8 @@ MOST_DIRECTIVES: Final = 50
 MOST_PROBLEMS: Final = 100
 
 _TOO_MANY: Final = f"not read from here on: more than {MOST_EVENTS:,} nodes"
+#: The tag of what stands in for an alias without a target.
+_NULL: Final = "tag:yaml.org,2002:null"
 _ODD_KEYS: Final = frozenset(("<<", "", "~", "null", "Null", "NULL"))
 _DOCUMENT_LINE: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _DOCUMENT_BETWEEN: Final = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -135,16 +137,19 @@ def _explain(
     if mark is None:
         # The errors of libyaml's reader carry an offset in bytes of a buffer; the character itself is easier to find.
         match = re.compile(_NOT_PRINTABLE).search(text, base)
-        index = base if match is None else match.start()
+        index = shown = base if match is None else match.start()
         message = f"cannot be read: {error}"
         if match is not None:
             message = f"the control character U+{ord(match.group()):04X} is not allowed in YAML"
     else:
         index = min(mark.index + base, len(text))
+        shown = index
         context = getattr(error, "context_mark", None)
-        opened = source.locate(index if context is None else min(context.index + base, len(text)))[0]
+        opened = index if context is None else min(context.index + base, len(text))
         problem = str(getattr(error, "problem", None) or error)
-        message = explain(text, index, problem, opened)
+        message = explain(text, index, problem, source.locate(opened)[0])
+        if text.startswith(("'", '"'), opened) and problem.startswith("found unexpected"):
+            shown = opened
         if (
             problem == "did not find expected <document start>"
             and reader.roots_added
@@ -154,7 +159,7 @@ def _explain(
             start = roots.pop().start
     marker = conflict_marker(text, start, _document_line(text, index + 1) or len(text))
     if marker is None:
-        report(problems, source.position(index), message)
+        report(problems, source.position(shown), message)
     else:
         sign = text[marker : marker + 7]
         report(problems, source.position(marker), f"a merge conflict that is not resolved ({sign})")
@@ -298,7 +303,7 @@ class _Reader:
             if depth + target.height >= DEEPEST:
                 raise _Halt(start, f"nested more than {DEEPEST} levels deep, aliases written out")
             return target
-        return ("", "", None, start, end)
+        return ("", "", _NULL, start, end)
 
     def _complex_key(self, mapping: Mapping, key: Mapping | Sequence) -> None:
         if mapping.flow and key.flow and key.start == mapping.start + 1:
@@ -329,7 +334,7 @@ class _Reader:
                 if isinstance(part, Mapping):
                     for name, pair in part.pairs.items():
                         mapping.pairs.setdefault(name, pair)
-                else:
+                elif not isinstance(part, tuple) or part[2] != _NULL:
                     self._report(start_of(part), "'<<' merges mappings; this is none")
 
 

@@ -18,6 +18,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 SKIPPED: Final = frozenset(("node_modules", "bower_components", "vendor", "__pycache__", "site-packages"))
 #: Entries that one walk looks at; a mistyped path (``/``) should not run for hours.
 MOST_ENTRIES: Final = 2_000_000
+_MOST_TEMPLATES: Final = 1_000
 STDIN: Final = "<stdin>"
 
 
@@ -50,14 +51,14 @@ def discover(paths: Many[str], exclude: Many[str] = ()) -> Iterator[Source]:
                 seen.add("-")
                 yield Source(None, STDIN, named=True)
         elif "\0" in path:
-            yield _unusable(path.replace("\0", "\\0"), "not a path")
+            yield _unusable(path, "not a path")
         elif os.path.isdir(path):
             yield from _walk(path, excluded, seen)
         elif os.path.lexists(path):
             real = os.path.realpath(path)
             if real not in seen:
                 seen.add(real)
-                yield Source(Path(path), path, named=True)
+                yield Source(Path(path), _show(path), named=True)
         elif any(char in path for char in "*?["):
             yield from _expand(path, excluded, seen)
         else:
@@ -65,7 +66,8 @@ def discover(paths: Many[str], exclude: Many[str] = ()) -> Iterator[Source]:
 
 
 def _unusable(path: str, message: str) -> Source:
-    return Source(None, path, named=True, problem=Problem(Position(path, 1, 1), message))
+    shown = _show(path)
+    return Source(None, shown, named=True, problem=Problem(Position(shown, 1, 1), message))
 
 
 def _expand(pattern: str, excluded: list[re.Pattern[str]], seen: set[str]) -> Iterator[Source]:
@@ -112,13 +114,11 @@ def _walk(
                 found = sorted(entries, key=lambda entry: entry.name)
         except (OSError, ValueError) as error:
             if not (quiet and shown == top):
-                yield Source(None, shown, problem=Problem(Position(shown, 1, 1), f"cannot be listed: {_reason(error)}"))
+                yield _unusable(shown, f"cannot be listed: {_reason(error)}")
             continue
         budget -= len(found)
         if budget < 0:
-            yield Source(
-                None, top, problem=Problem(Position(top, 1, 1), f"more than {MOST_ENTRIES:,} files, not all read")
-            )
+            yield _unusable(top, f"more than {MOST_ENTRIES:,} files, not all read")
             return
         names = {entry.name for entry in found}
         if "pyvenv.cfg" in names and shown != top:
@@ -142,7 +142,7 @@ def _walk(
                     if name == "templates" and (fits is None or _fits(fits, path)):
                         notice = _chart(shown, path)
                         if notice is not None:
-                            inner.append((path, target, Source(None, path, notice=notice)))
+                            inner.append((path, target, Source(None, _show(path), notice=notice)))
                     continue
                 inner.append((path, target, None))
             elif name.endswith(suffixes) and (fits is None or _fits(fits, path)):
@@ -152,7 +152,7 @@ def _walk(
                         continue
                 elif not entry.is_file(follow_symlinks=False):
                     continue
-                inner.append((path, target, Source(Path(path), path)))
+                inner.append((path, target, Source(Path(path), _show(path))))
         waiting.extend(reversed(inner))
 
 
@@ -161,17 +161,37 @@ def _chart(folder: str, templates: str) -> Notice | None:
     from planner.documents.read import load, may_hold_workload
     from planner.documents.templates import chart_notice
 
-    try:
-        names = sorted(os.listdir(templates))
-    except OSError:
-        return None
-    for name in names:
-        path = os.path.join(templates, name)
-        if name.endswith(SUFFIXES) and not os.path.islink(path):
-            data = load(Path(path), path)
-            if isinstance(data, bytes) and may_hold_workload(data):
-                return chart_notice(folder)
+    waiting = [templates]
+    budget = _MOST_TEMPLATES
+    while waiting and budget > 0:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                found = list(entries)
+            for entry in found:
+                budget -= 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.name.endswith(SUFFIXES) and entry.is_file(follow_symlinks=False):
+                    data = load(Path(entry.path), entry.name)
+                    if isinstance(data, bytes) and may_hold_workload(data):
+                        return chart_notice(_show(folder))
+        except OSError:
+            continue
     return None
+
+
+def _show(path: str) -> str:
+    """A path as it can be printed: what would break a line, a terminal or an encoding is escaped."""
+    if path.isprintable():
+        return path
+    return "".join(
+        char
+        if char.isprintable()
+        else char.encode("utf-8", "backslashreplace").decode("utf-8")
+        if "\ud800" <= char <= "\udfff"
+        else char.encode("unicode_escape").decode("ascii")
+        for char in path
+    )
 
 
 def _reason(error: Exception) -> str:

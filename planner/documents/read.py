@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from planner.documents.compose import Root, compose, report
+from planner.documents.compose import Composed, Root, compose, report
 from planner.documents.document import Document, FileContent, Problem
 from planner.documents.node import Node
 from planner.documents.source import Source, split_lines
@@ -105,6 +105,8 @@ def read_bytes(data: bytes, file: str, path: Path | None = None) -> FileContent:
         for node in _objects(Node(root.raw, composed.source), composed.problems):
             documents.append(Document(file, len(documents), node))
             owners.append(root)
+    if "\ufeff" in text:
+        _report_marks(composed)
     if "planner:" in text and documents:
         from planner.documents.comments import attach
 
@@ -133,6 +135,13 @@ def _decode(data: bytes, file: str) -> str | Problem:
         line = data.count(b"\n", 0, at) + 1
         before = data[data.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", "replace")
         return Problem(Position(file, line, len(before) + 1), f"not UTF-8 text (byte 0x{data[at]:02x})")
+
+
+def _report_marks(composed: Composed) -> None:
+    """Files with byte order marks, put one after the other: the mark becomes a part of the first key."""
+    for match in re.finditer(r"^\ufeff", composed.source.text, re.MULTILINE):
+        position = composed.source.position(match.start())
+        report(composed.problems, position, "a byte order mark (U+FEFF) inside the file; remove it")
 
 
 def _without_surrogates(text: str) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+_TAB: Final = "a tab cannot indent YAML; use spaces"
 #: libyaml's words → ours. ``{opened}`` is the line on which the enclosing construct began.
 _SENTENCES: Final = {
-    "mapping values are not allowed in this context": (
-        "a second ': ' where none can stand; quote the value, or check the indentation"
-    ),
     "could not find expected ':'": "this line is neither a 'key: value' nor the continuation of a value",
     "did not find expected key": "the indentation does not match the block that began on line {opened}",
     "did not find expected '-' indicator": "the indentation does not match the list that began on line {opened}",
@@ -19,8 +17,8 @@ _SENTENCES: Final = {
     "did not find expected ',' or ']'": "a list that was opened with '[' on line {opened} lacks a ',' or ']' here",
     "did not find expected ',' or '}'": "a mapping that was opened with '{' on line {opened} lacks a ',' or '}' here",
     "did not find expected node content": "a value is missing here",
-    "found unexpected end of stream": "the quote that was opened on line {opened} is never closed",
-    "found unexpected document indicator": "the quote that was opened on line {opened} is not closed in its document",
+    "found unexpected end of stream": "this quote is never closed",
+    "found unexpected document indicator": "this quote is not closed in its document",
     "found unknown escape character": "an unknown escape after '\\' in a double-quoted string; use single quotes, or '\\\\'",
     "did not find expected hexdecimal number": "an escape in a double-quoted string lacks its hexadecimal digits",
     "found invalid Unicode character escape code": "an escape in a double-quoted string names no character",
@@ -33,8 +31,8 @@ _SENTENCES: Final = {
     "did not find expected <stream-start>": "the file does not start like YAML",
     "exceeded maximum nesting depth": "nested too deeply",
     "did not find expected comment or line break": "text after '|' or '>'; the block starts on the next line",
-    "found a tab character where an indentation space is expected": "a tab cannot indent YAML; use spaces",
-    "found a tab character that violates indentation": "a tab cannot indent YAML; use spaces",
+    "found a tab character where an indentation space is expected": _TAB,
+    "found a tab character that violates indentation": _TAB,
     "found an indentation indicator equal to 0": "an indentation of 0 after '|' or '>'",
     "did not find expected whitespace or line break": "text right behind a tag; a space is missing",
     "did not find expected alphabetic or numeric character": "an '&' or '*' without a name; quote a value that starts with it",
@@ -47,16 +45,22 @@ _CONFLICT: Final = re.compile(r"^(?:<{7}|\|{7}|>{7})(?:[ \t].*)?\r?$", re.MULTIL
 def explain(text: str, index: int, problem: str, opened: int) -> str:
     """Our sentence for libyaml's ``problem`` at character ``index``; ``opened`` is the line of its context (from 1)."""
     found = text[index : index + 1]
+    before = text[max(text.rfind("\n", 0, index) + 1, index - 1000) : index]
     if problem == "found character that cannot start any token":
-        if found == "\t":
-            return "a tab cannot indent YAML; use spaces"
-        return f"{found!r} cannot start a value; quote it"
-    if problem == "did not find expected key" and found in "\"'":
-        return "text after a closing quote; quote the whole value"
-    if problem == "did not find expected key" and found in "]}":
-        return f"a {found!r} that nothing opened"
-    if problem == "did not find expected node content" and found in ("%", "@", "`"):
-        return f"{found!r} cannot start a value; quote it"
+        return _TAB if found == "\t" else f"{found!r} cannot start a value; quote it"
+    if problem == "mapping values are not allowed in this context":
+        if ": " in before or before.lstrip().startswith("- - "):
+            return "a second ': ' on the line; quote the value"
+        return "a key where none can stand; check the indentation, and the ':' of the line above"
+    if problem == "did not find expected key":
+        if before.rstrip(" \t").endswith(("'", '"')):
+            return "text after a closing quote; quote the whole value"
+        if found == ":":
+            return "a value without a key"
+        if text.startswith(("- ", "-\n"), index):
+            return "a '- ' where a 'key: value' is expected; check the indentation"
+    if problem == "did not find expected node content" and found and found in "]},%@`":
+        return f"{found!r} where a value is expected; quote it"
     sentence = _SENTENCES.get(problem)
     return problem if sentence is None else sentence.replace("{opened}", str(opened))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -15,13 +16,15 @@ from planner.provenance import Position
 
 #: Objects and functions that only Helm gives to templates.
 _HELM: Final = re.compile(
-    r"\{\{-?\s*[^{}]*?(?:(?<![\w.\])])\.(?:Values|Release|Chart|Capabilities|Files|Subcharts)\b"
+    r"\{\{[^{}]*?(?:(?<![\w.\])])\.(?:Values|Release|Chart|Capabilities|Files|Subcharts)\b"
     r"|(?<![\w.])(?:include|toYaml|nindent|tpl)\s)"
 )
 _MARK: Final = re.compile(r"\{\{|\{%")
 _CLOSING: Final = {"{{": "}}", "{%": "%}"}
-#: Documents that carry templates of somebody else as data.
-_CARRIERS: Final = frozenset(("ConfigMap", "Secret"))
+#: Kinds that carry templates for somebody else as data.
+_CARRIERS: Final = frozenset(
+    ("ConfigMap", "Secret", "HelmRelease", "HelmChart", "HelmChartConfig", "Application", "ApplicationSet")
+)
 
 
 def in_chart(path: Path | None, file: str, text: str) -> Notice | None:
@@ -31,16 +34,13 @@ def in_chart(path: Path | None, file: str, text: str) -> Notice | None:
     chart = chart_of(path)
     if chart is None:
         return None
-    levels = len(path.parts) - len(chart.parts)
-    shown = Path(file)
-    for _ in range(levels):
-        shown = shown.parent
-    return chart_notice(str(shown))
+    up = len(Path(os.path.abspath(path)).parts) - len(chart.parts) - 1
+    return chart_notice(os.path.normpath(os.path.join(os.path.dirname(file), *([".."] * up))))
 
 
 def chart_of(path: Path) -> Path | None:
-    """The folder of the Helm chart whose ``templates`` folder holds the file, if there is one."""
-    for folder in list(path.parents)[:6]:
+    """The folder (absolute) of the Helm chart whose ``templates`` folder holds the file, if there is one."""
+    for folder in list(Path(os.path.abspath(path)).parents)[:6]:
         if folder.name == "templates" and (folder.parent / "Chart.yaml").is_file():
             return folder.parent
     return None
@@ -48,8 +48,9 @@ def chart_of(path: Path) -> Path | None:
 
 def chart_notice(chart: str) -> Notice:
     """What is said of a chart; ``chart`` is its folder as people name it."""
-    name = "." if chart in ("", ".") else shlex.quote(chart)
-    return Notice(Position(f"{chart}/Chart.yaml", 1, 1), f"not rendered: helm template {name} | planner lint -")
+    place = "Chart.yaml" if chart in ("", ".") else f"{chart}/Chart.yaml"
+    name = shlex.quote(chart or ".")
+    return Notice(Position(place, 1, 1), f"not rendered: helm template {name} | planner lint -")
 
 
 def as_template(composed: Composed) -> Notice | None:

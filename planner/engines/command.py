@@ -89,18 +89,15 @@ def program_starts(container: Container) -> Starts:
     if not words:
         return Starts((Start((), entrypoint=True),), variables, {})
     files = Files(container)
-    entrypoint = not command and _is_argument(words[0])
     whole: Field | None = None
     if not _runs_shell(words):
-        words, whole = _split_whole(words, has_program=not entrypoint)
-    if entrypoint:
-        script = _as_script(words)
-        if script is None:
-            return Starts((Start(tuple(words), whole=whole, entrypoint=True),), variables, {})
-        words = script
+        words, whole = _split_whole(words, has_program=bool(command))
+    if not command:
+        words = _as_script(words) or words
     texts = [text_of(field) for field in words]
     program = program_in(texts)
-    if _runs_shell(words[program.index :]) or files.script(texts[program.index] if program.index < len(texts) else ""):
+    name = texts[program.index] if program.index < len(texts) else ""
+    if _runs_shell(words[program.index :]) or files.script(name) is not None:
         from planner.engines.shell import Interpreter
 
         interpreter = Interpreter(variables, files)
@@ -108,8 +105,8 @@ def program_starts(container: Container) -> Starts:
         starts = tuple(start._replace(whole=whole) for start in interpreter.starts)
         return Starts(starts, variables, interpreter.written, interpreter.complete)
     assigned = tuple(_assignment(words[index]) for index in program.assignments)
-    start = Start(tuple(words[program.index :]), environment=assigned, whole=whole)
-    return Starts((start,) if start.words else (), variables, {})
+    start = Start(tuple(words[program.index :]), environment=assigned, whole=whole, entrypoint=not command)
+    return Starts((start,), variables, {})
 
 
 def _expanded(arguments: tuple[Arg, ...] | None, source: str, variables: Variables) -> list[Field]:
@@ -133,16 +130,11 @@ def _runs_shell(words: Sequence[Field]) -> bool:
     return shell_call(texts[program_in(texts).index :]) is not None
 
 
-def _is_argument(first: Field) -> bool:
-    """Whether the first of ``args`` (without ``command``) is an argument of the entrypoint rather than a program."""
-    text = text_of(first)
-    return text.startswith("-") or not re.fullmatch(r"(?:/[\w./+-]*/)?[\w.+-]+", text, re.ASCII)
-
-
 def _as_script(words: list[Field]) -> list[Field] | None:
-    """Arguments that only make sense for an entrypoint that is a shell: ``["-c", "cd /app && …"]``, ``["a && b"]``."""
-    first = text_of(words[0])
-    node = words[0][0].node if words[0] else None
+    """Arguments that only make sense for an entrypoint that is a shell: ``["-c", "cd /app && …"]``, ``["a && b"]``;
+    None for others."""
+    first = text_of(words[0]) if words else ""
+    node = words[0][0].node if words and words[0] else None
     shell = [Piece("sh", KNOWN, node, 0, "args")]
     if re.fullmatch(r"-[eulx]*c", first) and len(words) > 1:
         return [shell, *words]
@@ -155,6 +147,7 @@ def _as_script(words: list[Field]) -> list[Field] | None:
 
 _FLAG_AND_VALUE = re.compile(r"\s*--?[A-Za-z][\w.-]*(?:[ \t\r\n]+\S|=[^\s'\"{\[]\S*\s+--?[A-Za-z])")
 _WORD_AND_FLAG = re.compile(r"\s*[^\s'\"{\[-]\S*\s(?:.*\s)?--?[A-Za-z]", re.DOTALL)
+_ENGINE_AND_WORD = re.compile(r"\s*(?:vllm|serve|python3?|sglang)[ \t\r\n]+\S")
 _SEVERAL_WORDS = re.compile(r"\s*[\w./+-]+\s+\S")
 _QUOTED_WORD = re.compile(r"(?:[^\s'\"\\]|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+", re.DOTALL)
 _QUOTED_PART = re.compile(r"[^\s'\"\\]+|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
@@ -185,6 +178,8 @@ def _holds_several(text: str, program: bool, after_flag: bool) -> bool:
         return True
     if program:
         return _SEVERAL_WORDS.match(text) is not None
+    if _ENGINE_AND_WORD.match(text):
+        return True
     return not after_flag and len(text) < 10_000 and _WORD_AND_FLAG.match(text) is not None
 
 

@@ -120,6 +120,25 @@ def flag_fact(config: EngineConfig, name: str) -> Fact[Any] | None:
     return Fact(flag.value, flag_provenance(flag)) if flag and flag.known else None
 
 
+def env_text(config: EngineConfig, name: str) -> str | None:
+    """The value of an environment variable, None where it is unset or unknown."""
+    fact = config.env.get(name)
+    return fact.value.strip() if fact else None
+
+
+def env_flag(config: EngineConfig, name: str) -> bool | None:
+    """A boolean variable as vLLM reads it (``bool(int(value))``), None where it is unset or neither 0 nor 1."""
+    value = env_text(config, name)
+    return value == "1" if value in ("0", "1") else None
+
+
+def count(value: Any) -> int | None:
+    """A non-negative integer of a sane size, None for anything else that a flag or JSON may hold."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 40:
+        return None
+    return value
+
+
 def _program_length(words: Sequence[Word]) -> tuple[int, bool]:
     """How many leading words are the program rather than its arguments, and whether it is ``vllm serve``."""
     for index, word in enumerate(words[:64]):
@@ -134,7 +153,9 @@ def _program_length(words: Sequence[Word]) -> tuple[int, bool]:
             return index + 2, True
         if text.endswith("api_server.py") or (text.startswith("-mvllm.") and index):
             return index + 1, False
-        if index == 0 and text.startswith("--"):
+        if text == "-m" and index and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0].text):
+            return index + 2, False  # a program of its own that takes vLLM's arguments, such as dynamo.vllm
+        if index == 0 and text.startswith("-"):
             return 0, False
     # A bare interpreter, or `vllm` whose subcommand is a later argument, still is no model.
     if (
@@ -419,11 +440,11 @@ class _Reader:
         if spec.kind in ("switch", "true", "false"):
             value = (spec.kind != "false") != option.negated
             if equals:
-                self.problem(word, f"{spelling[:60]} takes no value (ignored explicit argument {explicit[:40]!r})")
                 meant = _boolean(explicit)
                 if not word.known and meant is None:
                     self.store(FlagValue(spec.name, None, spelling, explicit, word.position, word.position, False))
                     return index
+                self.problem(word, f"{spelling[:60]} takes no value (ignored explicit argument {explicit[:40]!r})")
                 value = value if meant is None else meant != option.negated
             self.store(FlagValue(spec.name, value, spelling, explicit or None, word.position, word.position))
             return index

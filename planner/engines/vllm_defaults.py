@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
-from planner.engines.vllm import flag_provenance
+from planner.engines.vllm import count, env_flag, env_text, flag_provenance
+from planner.engines.vllm_graphs import GraphInputs, capture_sizes, graph_mode
+from planner.engines.vllm_runner import is_recurrent, runner
+from planner.engines.vllm_speculative import draft
 from planner.provenance import Fact, Provenance, assumed, from_default
 from planner.units import GIB, ceil_div
 
@@ -23,7 +26,6 @@ Version = tuple[int, ...]
 #: Sizes beyond these are refused by the engine or are typing errors; the bounds keep the arithmetic small.
 _MOST_RANKS = 1 << 16
 _MOST_TOKENS = 1 << 40
-_MOST_CAPTURE_SIZE = 1 << 16
 
 _DTYPES = {
     "half": "float16",
@@ -56,41 +58,6 @@ _HYBRID_CONNECTORS = frozenset(
         "UMBPStoreConnector",
     )
 )
-
-#: Models that ran on the V2 runner by name, from the release on that first listed them.
-_V2_ARCHITECTURES: tuple[tuple[Version, frozenset[str]], ...] = (
-    ((0, 22, 0), frozenset(("Qwen3ForCausalLM",))),
-    ((0, 23, 0), frozenset(("LlamaForCausalLM", "MistralForCausalLM", "Qwen3ForCausalLM"))),
-    (
-        (0, 24, 0),
-        frozenset(
-            (
-                "DeepseekV2ForCausalLM",
-                "GraniteMoeForCausalLM",
-                "LlamaForCausalLM",
-                "MistralForCausalLM",
-                "Qwen2MoeForCausalLM",
-                "Qwen3ForCausalLM",
-            )
-        ),
-    ),
-    ((0, 25, 0), frozenset(("DeepseekV2ForCausalLM", "GraniteMoeForCausalLM", "Qwen2MoeForCausalLM"))),
-    (
-        (0, 26, 0),
-        frozenset(
-            (
-                "DeepseekV2ForCausalLM",
-                "GraniteMoeForCausalLM",
-                "InklingForCausalLM",
-                "InklingForConditionalGeneration",
-                "LongcatFlashNgramForCausalLM",
-                "Qwen2MoeForCausalLM",
-            )
-        ),
-    ),
-)
-#: Listed models that may be hybrid (0.27 and 0.28).
-_V2_HYBRIDS: dict[str, Version] = {"KimiK3ForConditionalGeneration": (0, 27, 0), "DeepseekV4ForCausalLM": (0, 28, 0)}
 
 #: Families whose recurrent layers can keep a state for every block (``mamba_cache_mode`` "all").
 _STATE_PER_BLOCK = frozenset(
@@ -180,13 +147,6 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(value: Any) -> int | None:
-    """A non-negative integer of a sane size, else None."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_TOKENS:
-        return None
-    return value
-
-
 class _Resolver:
     """Works the settings out one after the other, in the order in which they depend on each other."""
 
@@ -204,16 +164,17 @@ class _Resolver:
         self.accelerator = accelerator
         self.parallel = parallelism(config, gpus_per_pod, pods)
         self.name = f"vLLM {config.version.value} default"
-        self.compilation = _dict(config.get("compilation-config"))
-        self.attention = _dict(config.get("attention-config"))
         self.notes: list[Provenance] = []
         self.cuda = config.platform == "cuda"
         self.capability = accelerator.capability if accelerator else None
 
     def resolve(self) -> EffectiveConfig:
         """The settings, each with its source."""
-        self.speculate()
-        self.runner = self._runner()
+        self.draft = draft(self.config, self.model)
+        self.runner, reason = runner(self.config, self.model, self.capability, self.parallel, self.draft)
+        if reason:
+            text = f"vLLM {self.config.version.value} runs its V0 engine: {reason}"
+            self.notes.append(Provenance("engine-default", text))
         dtype = self._dtype()
         cache_dtype = self._cache_dtype(dtype)
         derived, _ = derived_length(self.model, self.version)
@@ -222,7 +183,17 @@ class _Resolver:
         self.sequences, self.batched = self._batch()
         prefix = self._prefix_caching()
         eager = self._flag("enforce-eager", False, bool)
-        mode = self._graph_mode(eager.value)
+        graphs = GraphInputs(
+            self.config,
+            self.model,
+            self.capability,
+            self.parallel,
+            self.draft,
+            self.runner,
+            self.sequences.value,
+            self.batched.value,
+        )
+        mode = graph_mode(graphs, eager.value)
         asynchronous = self._async_scheduling()
         quantization = self.config.get("quantization")
         return EffectiveConfig(
@@ -241,15 +212,15 @@ class _Resolver:
             prefix_caching=prefix,
             hybrid_kv_cache_manager=self._hybrid_manager(),
             async_scheduling=asynchronous,
-            capture_sizes=self._capture_sizes(mode),
+            capture_sizes=capture_sizes(graphs, mode),
             cudagraph_mode=mode,
             max_model_len_auto=self.config.get("max-model-len") == -1 and self.version >= (0, 14),
             max_num_batched_tokens_in_flight=self.batched.value * self._batches_in_flight(asynchronous.value),
             kv_cache_memory_bytes=self._given_count("kv-cache-memory-bytes"),
             num_gpu_blocks_override=self._given_count("num-gpu-blocks-override"),
-            speculative_tokens=self.draft_tokens,
-            speculative_method=self.draft_method,
-            speculative_model=self.draft_model,
+            speculative_tokens=self.draft.tokens,
+            speculative_method=self.draft.method,
+            speculative_model=self.draft.model,
             cpu_offload_gib=self._cpu_offload(),
             quantization=quantization if isinstance(quantization, str) else self.model.quantization,
             lora=self._lora(),
@@ -295,161 +266,6 @@ class _Resolver:
     def _text(self, name: str, default: str) -> str:
         value = self.config.get(name)
         return value if isinstance(value, str) else default
-
-    def _env(self, name: str) -> str | None:
-        fact = self.config.env.get(name)
-        return fact.value.strip() if fact else None
-
-    def _env_flag(self, name: str) -> bool | None:
-        """A boolean variable as vLLM reads it, None where it is unset or no number."""
-        value = self._env(name)
-        return None if value not in ("0", "1") else value == "1"
-
-    # ---- speculative decoding -----------------------------------------------------------------------------------
-
-    def speculate(self) -> None:
-        """Method, draft model and tokens per step."""
-        spec = _dict(self.config.get("speculative-config"))
-        model = spec.get("model") or self.config.get("spec-model") or self.config.get("speculative-model")
-        method = spec.get("method") or self.config.get("spec-method")
-        tokens = _count(spec.get("num_speculative_tokens"))
-        for name in ("spec-tokens", "num-speculative-tokens"):
-            tokens = tokens if tokens is not None else _count(self.config.get(name))
-        self.draft_model = model if isinstance(model, str) else ""
-        self.draft_method = ""
-        self.draft_tokens = 0
-        if not (spec or model or method):
-            return
-        name = self.draft_model.lower()
-        if isinstance(method, str) and method:
-            self.draft_method = "mtp" if method.endswith("mtp") else method
-        elif name in ("ngram", "[ngram]"):
-            self.draft_method, self.draft_model = "ngram", ""
-        elif "eagle3" in name or "eagle-3" in name:
-            self.draft_method = "eagle3"
-        elif "eagle" in name:
-            self.draft_method = "eagle"
-        elif "dflash" in name:
-            self.draft_method = "dflash"
-        elif "medusa" in name:
-            self.draft_method = "medusa"
-        elif not name or (self.config.model and name == self.config.model.value.lower()):
-            self.draft_method = "mtp"
-        else:
-            self.draft_method = "draft_model"
-        if tokens is None and self.draft_method == "mtp":
-            tokens = max(1, len(self.model.mtp_layers))
-        self.draft_tokens = min(tokens or 0, 1024)
-
-    # ---- engine generation --------------------------------------------------------------------------------------
-
-    def _runner(self) -> str:
-        wanted = self._env_flag("VLLM_USE_V1")
-        if self.version < (0, 8):
-            return "v1" if wanted else "v0"
-        if self.version < (0, 11):
-            if wanted is not None:
-                return "v1" if wanted else "v0"
-            reason = self._falls_back_to_v0()
-            if reason:
-                self.notes.append(
-                    Provenance("engine-default", f"vLLM {self.config.version.value} runs its V0 engine: {reason}")
-                )
-                return "v0"
-            return "v1"
-        return "v2" if self._second_runner() else "v1"
-
-    def _falls_back_to_v0(self) -> str:
-        """Why 0.8 to 0.10 leave the V1 engine, empty where they do not."""
-        config, model = self.config, self.model
-        if self.cuda and self.capability is not None and self.capability < (8, 0):
-            return "compute capability below 8.0"
-        cache = config.get("kv-cache-dtype")
-        if isinstance(cache, str) and cache not in ("auto", "bfloat16"):
-            flash3 = self.capability is not None and self.capability[0] == 9 and cache in ("fp8", "fp8_e4m3")
-            newer = self.version >= (0, 10) and self.capability is not None and self.capability[0] >= 9
-            if not (flash3 or newer):
-                return f"--kv-cache-dtype {cache[:30]}"
-        steps = config.get("num-scheduler-steps")
-        if isinstance(steps, int) and steps > 1:
-            return "--num-scheduler-steps"
-        for name in ("preemption-mode", "scheduler-delay-factor", "enable-prompt-adapter", "logits-processor-pattern"):
-            if config.get(name):
-                return f"--{name}"
-        if self.draft_method and self.draft_method not in ("ngram", "eagle", "eagle3", "medusa", "mtp"):
-            return f"speculative method {self.draft_method[:30]}"
-        if model.encoder_decoder:
-            return "an encoder-decoder model"
-        if model.pooling and self.version < (0, 9, 2):
-            return "a pooling model"
-        if self._recurrent and self.version < (0, 10):
-            return "a model with recurrent layers"
-        return ""
-
-    @property
-    def _recurrent(self) -> bool:
-        from planner.models.architecture import RecurrentState
-
-        return any(isinstance(layer.attention, RecurrentState) for layer in self.model.layers)
-
-    def _second_runner(self) -> bool:
-        """Whether the V2 model runner works (``use_v2_model_runner`` in config/vllm.py)."""
-        wanted = self._env_flag("VLLM_USE_V2_MODEL_RUNNER")
-        if wanted is not None and self.version >= (0, 12):
-            return wanted
-        if self.version < (0, 22):
-            return False
-        if self.version >= (0, 27, 0) and self.draft_method == "dspark":
-            return True
-        if (0, 28) <= self.version < (0, 29) and self.parallel.prefill_context > 1:
-            return True
-        if self.version < (0, 29) and not self._second_runner_by_model():
-            return False
-        return not self._second_runner_lacks()
-
-    def _second_runner_by_model(self) -> bool:
-        model = self.model
-        if model.pooling or model.encoder_decoder:
-            return False
-        listed: frozenset[str] = frozenset()
-        for since, names in _V2_ARCHITECTURES:
-            if self.version >= since:
-                listed = names
-        if self.version < (0, 24):
-            quantized = bool(model.quantization) or self.config.get("quantization") is not None
-            return model.architecture in listed and not model.is_moe and not quantized
-        if self.version < (0, 25):
-            return model.architecture in listed
-        since_hybrid = _V2_HYBRIDS.get(model.architecture)
-        if since_hybrid and self.version >= since_hybrid:
-            return not (self.config.platform == "rocm" and model.architecture == "DeepseekV4ForCausalLM")
-        if self._recurrent:
-            return False
-        return model.architecture in listed or not model.is_moe
-
-    def _second_runner_lacks(self) -> bool:
-        """Whether a feature is on that the V2 runner of this release does not have."""
-        config, method = self.config, self.draft_method
-        if config.get("enable-dbo") is True or config.get("kv-sharing-fast-prefill") is True:
-            return True
-        if config.get("distributed-executor-backend") == "external_launcher" and self.parallel.pipeline > 1:
-            return True
-        if self.version < (0, 30):
-            known = {"eagle", "eagle3", "mtp"}
-            if self.version >= (0, 24):
-                known.add("dflash")
-            if self.version >= (0, 26):
-                known.add("dspark")
-            if method and method not in known:
-                return True
-            if method == "eagle3" and self.parallel.pipeline > 1:
-                return True
-            if config.get("logits-processors"):
-                return True
-            if self.version < (0, 29) and config.get("enable-prompt-embeds") is True:
-                return True
-            return self.version < (0, 26) and self.parallel.prefill_context > 1
-        return method in ("suffix", "custom_class")
 
     # ---- types --------------------------------------------------------------------------------------------------
 
@@ -613,7 +429,7 @@ class _Resolver:
         return 2048, sequences, why
 
     def _batched_experts(self) -> bool:
-        backend = self.config.get("all2all-backend") or self._env("VLLM_ALL2ALL_BACKEND")
+        backend = self.config.get("all2all-backend") or env_text(self.config, "VLLM_ALL2ALL_BACKEND")
         return (
             self.parallel.expert
             and self.parallel.data > 1
@@ -649,7 +465,7 @@ class _Resolver:
 
         plain = not any(isinstance(x.attention, (LatentAttention, SlidingWindow)) for x in model.layers)
         long = self.length.value > 32768 and self.config.platform == "cuda" and plain and not model.multimodal
-        if long and not self.draft_method and self.config.get("enable-lora") is not True:
+        if long and not self.draft.method and self.config.get("enable-lora") is not True:
             return self._default(name, True, "V0 engine, a length beyond 32768")
         return self._default(name, False, "V0 engine")
 
@@ -662,7 +478,7 @@ class _Resolver:
             return self._default(name, False, "V0 engine")
         if self.model.encoder_decoder:
             return self._default(name, False, "an encoder-decoder model")
-        if self._recurrent:
+        if is_recurrent(self.model):
             attends = self.model.is_hybrid
             on = attends and self.version >= (0, 26)
             return self._default(name, on, "a model with recurrent layers")
@@ -715,8 +531,8 @@ class _Resolver:
 
         if any(isinstance(layer.attention, ChunkedLocal) for layer in self.model.layers):
             variable = "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE"
-            allowed = self._env_flag(variable)
-            if self.draft_method.startswith("eagle"):
+            allowed = env_flag(self.config, variable)
+            if self.draft.method.startswith("eagle"):
                 return self._default(name, False, "chunked attention with EAGLE")
             if not (allowed if allowed is not None else self.version >= (0, 14)):
                 return self._default(name, False, f"chunked attention without {variable}=1")
@@ -729,7 +545,7 @@ class _Resolver:
 
     def _state_mode(self, prefix: bool) -> str:
         """``mamba_cache_mode``: how many states a sequence keeps in the recurrent layers."""
-        if not self._recurrent or not prefix or self.runner == "v0":
+        if not is_recurrent(self.model) or not prefix or self.runner == "v0":
             return "none"
         if self.version < (0, 12):
             return "none"
@@ -747,132 +563,11 @@ class _Resolver:
             return "all" if per_block else "align"
         if self.version >= (0, 28) or not per_block:
             return "align"
-        if (0, 20) <= self.version < (0, 22) and self.draft_method:
+        if (0, 20) <= self.version < (0, 22) and self.draft.method:
             return "align"
         return "all"
 
-    # ---- graphs and scheduling ----------------------------------------------------------------------------------
-
-    def _optimization_level(self) -> int | None:
-        level = self.config.get("optimization-level")
-        text = str(level).upper().removeprefix("O") if level is not None else ""
-        return int(text) if text in ("0", "1", "2", "3") else None
-
-    def _graph_mode(self, eager: bool) -> str:
-        """``cudagraph_mode`` in lower case; ``none`` where nothing is captured."""
-        if eager or self.config.platform == "cpu":
-            return "none"
-        if self.runner == "v0":
-            return "full_decode_only"
-        stated = self.compilation.get("cudagraph_mode")
-        mode = stated.lower() if isinstance(stated, str) else ""
-        if self.compilation.get("use_cudagraph") is False:
-            return "none"
-        level = self.compilation.get("mode", self.compilation.get("level"))
-        compiles = level in (None, 3, "3", "VLLM_COMPILE", "vllm_compile")
-        optimization = self._optimization_level()
-        if self.version < (0, 11):
-            if not compiles:
-                return "none"
-            return mode or ("full" if self.compilation.get("full_cuda_graph") is True else "piecewise")
-        if optimization == 0 and level is None:
-            compiles = False
-        if not mode:
-            mode = {0: "none", 1: "piecewise"}.get(
-                optimization if optimization is not None else 2, "full_and_piecewise"
-            )
-            if self.version < (0, 12) and not compiles:
-                mode = "none"
-            mode = self._limited_mode(mode)
-        if not compiles and "piecewise" in mode:
-            mode = "full_decode_only" if mode == "full_and_piecewise" and self.version >= (0, 29) else "none"
-        return mode
-
-    def _limited_mode(self, mode: str) -> str:
-        if mode == "none":
-            return mode
-        backend = self.config.get("all2all-backend") or self._env("VLLM_ALL2ALL_BACKEND")
-        if self.parallel.data > 1 and backend == "deepep_high_throughput" and self.version < (0, 14):
-            return "none"
-        if self.model.pooling:
-            return "piecewise"
-        if self.model.encoder_decoder:
-            return "full_decode_only" if self.version >= (0, 13) else "piecewise"
-        if self.parallel.context > 1 and self.version < (0, 12):
-            return "piecewise"
-        return mode
-
-    def _capture_sizes(self, mode: str) -> tuple[int, ...]:
-        """Batch sizes that graphs are captured for (``_set_cudagraph_sizes``)."""
-        if mode == "none":
-            return ()
-        sequences, tokens = self.sequences.value, self.batched.value
-        if self.runner == "v0":
-            return _v0_sizes(sequences)
-        given = self._given_sizes()
-        if given is not None:
-            return tuple(sorted({size for size in given if 0 < size <= tokens}))[:4096]
-        largest = self._largest_graph(sequences)
-        if self.version >= (0, 11, 1):
-            largest = min(largest, tokens)
-        sizes = set(_grid(largest, 8 if self.version < (0, 11, 1) else 16))
-        if self.config.get("performance-mode") == "interactivity" and self.version >= (0, 17):
-            sizes.update(range(1, min(largest, 32) + 1))
-        if self.version >= (0, 20) and tokens <= largest:
-            sizes.add(tokens)
-        query = 1 + self.draft_tokens
-        stated = self._stated_largest() is not None
-        if self.version >= (0, 29) and query > 1 and not stated:
-            limit = min(sequences, self._graph_cap())
-            sizes.update(n * query for n in {*_grid(limit, 16), limit} if 0 < n * query <= largest)
-        if self.version >= (0, 33) and query == 1 and not stated and sequences <= largest:
-            sizes.add(sequences)
-        result = sorted(size for size in sizes if size <= tokens)
-        if self.runner == "v1" and query > 1 and self.version >= (0, 11, 1):
-            top = result[-1] if result else 0
-            rounded = sorted({ceil_div(size, query) * query for size in result})
-            result = [size for size in rounded if size <= top]
-        return tuple(result)
-
-    def _given_sizes(self) -> list[int] | None:
-        for value in (
-            self.config.get("cudagraph-capture-sizes"),
-            self.compilation.get("cudagraph_capture_sizes"),
-            self.config.get("cuda-graph-sizes"),
-        ):
-            if isinstance(value, list) and value:
-                sizes = [size for size in value[:4096] if _count(size)]
-                if value is self.config.get("cuda-graph-sizes") and len(value) == 1:
-                    continue
-                return sizes
-        return None
-
-    def _stated_largest(self) -> int | None:
-        one = self.config.get("cuda-graph-sizes")
-        for value in (
-            self.config.get("max-cudagraph-capture-size"),
-            self.compilation.get("max_cudagraph_capture_size"),
-            one[0] if isinstance(one, list) and len(one) == 1 else None,
-        ):
-            size = _count(value)
-            if size is not None:
-                return min(size, _MOST_CAPTURE_SIZE)
-        return None
-
-    def _graph_cap(self) -> int:
-        blackwell = self.capability is not None and self.capability[0] == 10
-        return 1024 if blackwell and self.version >= (0, 28) else 512
-
-    def _largest_graph(self, sequences: int) -> int:
-        stated = self._stated_largest()
-        if stated is not None:
-            return stated
-        if self.version < (0, 10):
-            return 512
-        if self.model.model_type == "gpt_oss" and self.version >= (0, 10, 1):
-            return 992 if self.version[:3] == (0, 11, 0) else 1024
-        query = 1 + self.draft_tokens if self.version >= (0, 13) else 1
-        return min(2 * sequences * query, self._graph_cap())
+    # ---- scheduling ---------------------------------------------------------------------------------------------
 
     def _async_scheduling(self) -> Fact[bool]:
         name = "async-scheduling"
@@ -884,11 +579,11 @@ class _Resolver:
         backend = self.config.get("distributed-executor-backend")
         if self.model.pooling:
             return self._default(name, False, "a pooling model")
-        if backend == "ray" and self._env_flag("VLLM_USE_RAY_V2_EXECUTOR_BACKEND") is not True:
+        if backend == "ray" and env_flag(self.config, "VLLM_USE_RAY_V2_EXECUTOR_BACKEND") is not True:
             return self._default(name, False, "the ray executor")
         first = self.runner == "v1"
-        if first and self.draft_method and self.draft_method not in _DRAFTED:
-            return self._default(name, False, f"speculative method {self.draft_method[:30]}")
+        if first and self.draft.method and self.draft.method not in _DRAFTED:
+            return self._default(name, False, f"speculative method {self.draft.method[:30]}")
         if first and self.parallel.pipeline > 1 and not (0, 15) <= self.version < (0, 27):
             return self._default(name, False, "pipeline parallelism")
         return self._default(name, True)
@@ -914,11 +609,11 @@ class _Resolver:
     def _lora(self) -> tuple[int, int] | None:
         if self.config.get("enable-lora") is not True:
             return None
-        loras, rank = _count(self.config.get("max-loras")), _count(self.config.get("max-lora-rank"))
+        loras, rank = count(self.config.get("max-loras")), count(self.config.get("max-lora-rank"))
         return min(loras or 1, 4096), min(rank or 16, 4096)
 
     def _sampler(self) -> str:
-        wanted = self._env_flag("VLLM_USE_FLASHINFER_SAMPLER")
+        wanted = env_flag(self.config, "VLLM_USE_FLASHINFER_SAMPLER")
         on = wanted if wanted is not None else self.version >= (0, 21)
         if on and self.cuda and self.runner != "v0":
             return "flashinfer"
@@ -939,7 +634,7 @@ class _Resolver:
         if self.config.get("enable-eplb") is not True:
             return 0
         stated = _dict(self.config.get("eplb-config")).get("num_redundant_experts")
-        value = _count(stated if stated is not None else self.config.get("num-redundant-experts"))
+        value = count(stated if stated is not None else self.config.get("num-redundant-experts"))
         return min(value or 0, 1 << 16)
 
 
@@ -952,20 +647,3 @@ def _keeps_groups(transfer: dict[str, Any]) -> bool:
             return False
         return all(_dict(child).get("kv_connector") in _HYBRID_CONNECTORS for child in children[:64])
     return name in _HYBRID_CONNECTORS
-
-
-def _grid(largest: int, coarse: int) -> list[int]:
-    """1, 2, 4, then multiples of 8 below 256 and of ``coarse`` from there on, up to ``largest``."""
-    sizes = [size for size in (1, 2, 4) if size <= largest]
-    sizes += range(8, min(largest + 1, 256), 8)
-    sizes += range(256, largest + 1, coarse)
-    return sizes
-
-
-def _v0_sizes(sequences: int) -> tuple[int, ...]:
-    """The V0 engine's sizes: 1, 2, 4 and multiples of 8 up to the first that holds ``sequences``."""
-    sizes = [1, 2, 4, *range(8, 8193, 8)]
-    for index, size in enumerate(sizes):
-        if size >= sequences:
-            return tuple(sizes[: index + 1])
-    return tuple(sizes)

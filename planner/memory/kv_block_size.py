@@ -66,12 +66,10 @@ def check_block_size(
 ) -> None:
     """Raises ``LayoutRefused`` where no kernel takes the block size that the user gave."""
     kernel = kernel_for(model, kv_cache_dtype, capability, version)
-    if block_size < 1 or block_size % kernel.smallest:
-        if kernel.name in ("FLASHMLA", "FLASHINFER_MLA", "CUTLASS_MLA") and block_size % 16 == 0 and block_size > 0:
-            return  # the Triton kernel takes what these do not
-        raise LayoutRefused(
-            f"no attention backend takes blocks of {block_size} tokens: not a multiple of {kernel.smallest}"
-        )
+    # where the preferred kernel wants more than 16 tokens, the Triton kernel takes over; these two have no such twin
+    step = kernel.smallest if kernel.name in ("MLA_SPARSE", "DEEPSEEK_V4") else DEFAULT_BLOCK_SIZE
+    if block_size % step:
+        raise LayoutRefused(f"no attention backend takes blocks of {block_size} tokens: not a multiple of {step}")
 
 
 def kernel_for(

@@ -213,7 +213,7 @@ def _request_bytes(plan: KVPlan, version: Version, length: int | None) -> int:
 def _group_blocks(group: KVGroup, length: int) -> int:
     if group.fixed_blocks:
         return group.fixed_blocks
-    tokens = -(-length // group.shards)
+    tokens = -(-max(1, length) // group.shards)
     if group.held_tokens:
         tokens = min(tokens, group.held_tokens)
     return -(-tokens // group.block_size) + group.extra_blocks
@@ -304,10 +304,10 @@ def _kv_group(
         if (0, 12) <= version < (0, 26):
             shards *= config.parallel.prefill_context
     elif spec.kind in ("window", "window_latent"):
-        held = spec.reach - 1 + _retained(config) + in_flight
+        held = max(1, spec.reach - 1 + _retained(config) + in_flight)
         extra = 1
     elif spec.kind == "chunked":
-        held = spec.reach + in_flight
+        held = max(1, spec.reach + in_flight)
     else:
         fixed, extra = spec.fixed, spec.extra
     pages = tuple((member.page, count) for (member, _), count in zip(group.members, here, strict=True))

@@ -80,7 +80,7 @@ def _unify_pages(layers: Layers, version: Version) -> Layers:
         if page != largest:
             if spec.kind == "state":
                 spec = spec._replace(padded=largest)
-            elif largest % page == 0:
+            elif page and largest % page == 0:
                 spec = spec._replace(block=spec.block * (largest // page))
             elif spec.kind not in ("latent", "window_latent") and version >= (0, 24):
                 spec = spec._replace(padded=largest)

@@ -9,7 +9,7 @@ from planner.memory import kv_deepseek_v4
 from planner.memory.kv_block_size import Kernel, check_block_size, kernel_for
 from planner.memory.kv_groups import Layers
 from planner.memory.kv_hybrid import aligned_block, state_block_counts, state_bytes, state_spec
-from planner.memory.kv_specs import Spec, Version, attention_specs, is_quantized
+from planner.memory.kv_specs import LayoutRefused, Spec, Version, attention_specs, is_quantized
 from planner.models.architecture import (
     Attention,
     CrossAttention,
@@ -64,7 +64,11 @@ class EngineLayers:
     def _block(self) -> int:
         given = user_block(self.config.block_size)
         if given is None:
-            return self.kernel.preferred
+            default = self.config.block_size
+            # without a GPU whose kernels are known here (CPU, TPU) the engine's own default stands
+            return default.value if default is not None and self.capability is None else self.kernel.preferred
+        if given < 1:
+            raise LayoutRefused(f"a block of {given} tokens")
         if self.version >= (0, 18):
             check_block_size(self.model, self.dtype, given, self.capability, self.version)
         elif given % self.kernel.smallest:
@@ -80,12 +84,15 @@ class EngineLayers:
         return mode
 
     def _state_bytes(self, state: RecurrentState) -> int:
+        ssm = self.config.mamba_ssm_cache_dtype
+        if ssm in ("auto", ""):
+            ssm = dict(self.model.extra).get("mamba_ssm_dtype", "auto")
         return state_bytes(
             state,
             tensor=self.tensor,
             model_dtype=self.config.dtype.value,
             cache_dtype=self.config.mamba_cache_dtype,
-            ssm_dtype=self.config.mamba_ssm_cache_dtype,
+            ssm_dtype=ssm,
             speculative_tokens=self.speculative if self.version >= (0, 12) else 0,
         )
 

@@ -20,6 +20,7 @@ from planner.models.architecture import (
     Layer,
     Matrix,
     ModelArchitecture,
+    RotaryTable,
     SlidingWindow,
     Tower,
     Vector,
@@ -112,7 +113,7 @@ def rank_weights(
     for tower in model.towers:
         if (tower.stage == "first" and first) or (tower.stage == "last" and last) or tower.stage == "all":
             parts.append((tower.name, _tower_bytes(tower, model, formats, kernel, rank)))
-    tables = sum(t.positions * t.dim * t.count * (4 if t.dtype == "float32" else kernel.element) for t in model.rotary_tables)
+    tables = sum(_table_bytes(table, kernel) for table in model.rotary_tables)
     if stages[pipeline_rank]:
         parts.append(("rotary tables", tables))
     if lora:
@@ -207,9 +208,14 @@ def _vector_bytes(vector: Vector, kernel: Kernel, rank: Rank, model: ModelArchit
 
 
 def _tower_bytes(tower: Tower, model: ModelArchitecture, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
-    return sum(_matrix_bytes(m, formats, kernel, rank) for m in tower.matrices) + sum(
-        _vector_bytes(v, kernel, rank, model) for v in tower.vectors
-    )
+    size = sum(_matrix_bytes(m, formats, kernel, rank) for m in tower.matrices)
+    size += sum(_vector_bytes(v, kernel, rank, model) for v in tower.vectors)
+    return size + sum(_table_bytes(table, kernel) for table in tower.tables) + tower.buffer_bytes
+
+
+def _table_bytes(table: RotaryTable, kernel: Kernel) -> int:
+    positions = table.positions if kernel.version >= table.since else table.positions_before
+    return positions * table.dim * table.count * (4 if table.dtype == "float32" else kernel.element)
 
 
 def _online_formats(formats: dict[str, Format], method: str) -> dict[str, Format]:

@@ -176,29 +176,34 @@ class Layer(NamedTuple):
     vectors: tuple[Vector, ...] = ()
 
 
-class Tower(NamedTuple):
-    """A part outside the decoder stack: a vision or audio encoder with its projector. ``stage``: ``first`` or ``last``."""
-
-    name: str
-    matrices: tuple[Matrix, ...]
-    vectors: tuple[Vector, ...] = ()
-    stage: str = "first"
-    layers: int = 0
-    hidden: int = 0
-    intermediate: int = 0
-    max_tokens_per_item: int = 0
-
-
 class RotaryTable(NamedTuple):
     """A table of cosines and sines that the engine precomputes: ``positions`` × ``dim`` elements of ``dtype``.
 
-    Every pipeline stage holds its own.
+    Every pipeline stage holds its own. Engine versions before ``since`` hold ``positions_before`` rows.
     """
 
     positions: int
     dim: int
     dtype: str = "model"
     count: int = 1
+    positions_before: int = 0
+    since: tuple[int, ...] = ()
+
+
+class Tower(NamedTuple):
+    """A part outside the decoder stack: a vision or audio encoder with its projector. ``stage``: which
+    pipeline stages hold it (``all``, ``first`` or ``last``)."""
+
+    name: str
+    matrices: tuple[Matrix, ...]
+    vectors: tuple[Vector, ...] = ()
+    stage: str = "all"
+    layers: int = 0
+    hidden: int = 0
+    intermediate: int = 0
+    max_tokens_per_item: int = 0
+    tables: tuple[RotaryTable, ...] = ()
+    buffer_bytes: int = 0
 
 
 @dataclass(frozen=True)

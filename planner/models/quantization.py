@@ -87,7 +87,9 @@ class Quantization:
 
     def tower(self, path: str) -> str:
         """The key of a linear layer of a vision or audio tower."""
-        return self._key(self._find(path, self._linear)) if self.method and self._towers else UNQUANTIZED
+        if not self.method or not self._towers or f"model.{path}" in self._ignore:
+            return UNQUANTIZED
+        return self._key(self._find(path, self._linear))
 
     def head(self, path: str = "lm_head") -> str:
         """The key of the output head, which most methods leave alone."""

@@ -21,7 +21,6 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from planner import catalog
 from planner.models.architecture import ModelArchitecture, UnknownModel
@@ -170,6 +169,8 @@ def _bare(name: str) -> str:
 
 def _from_url(url: str) -> str:
     """``org/name`` of a page of the hub; empty for other hosts and for single GGUF files."""
+    from urllib.parse import unquote, urlsplit
+
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -215,7 +216,7 @@ def _remedy(suggestion: str = "") -> str:
 def _not_known(name: str, model_id: str) -> UnknownModel:
     """The error for a name that is not in the catalog: why, and the catalog models it could mean."""
     lower = name.lower()
-    near = _nearest(model_id or name)
+    near = _nearest(model_id or name[-200:])
     if lower.split("?")[0].endswith(".gguf") or "gguf" in lower.rsplit("/", 1)[-1]:
         reason = f"{name} is a GGUF file, whose size and quantization its name does not tell"
         return UnknownModel(reason, _remedy() + " (a folder with its config.json works too)")
@@ -232,24 +233,37 @@ def _not_known(name: str, model_id: str) -> UnknownModel:
     return UnknownModel(reason, _remedy() + hint)
 
 
-def _nearest(name: str) -> list[str]:
+@lru_cache(maxsize=512)
+def _nearest(name: str) -> tuple[str, ...]:
     """Up to three catalog ids like ``name``: the only one of the same name without its organisation, else similar ones.
 
-    Only failures pay for this; the length is bounded since matching is quadratic in it.
+    Only failures pay for this. A similar name starts with the same two letters, which keeps the costly comparison to a few
+    candidates; the length is bounded since that comparison is quadratic in it.
     """
-    key = name.rstrip("/").lower()[-96:]
-    last = key.rpartition("/")[2]
-    keys = catalog.model_keys()
-    if same := [k for k in keys if last and k.rpartition("/")[2] == last][:8]:
+    last = name.rstrip("/").lower()[-96:].rpartition("/")[2]
+    ids = _ids_by_name()
+    if same := ids.get(last, ())[:8]:
         originals = [k for k in same if not catalog.base_of(k).lower().endswith("/" + last)]  # the others are copies
-        return [catalog.spelled(k) for k in (originals or same)[:3]]
+        return tuple(catalog.spelled(k) for k in (originals or same)[:3])
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(last)
     scored = []
-    for candidate in keys:
-        matcher.set_seq1(candidate.rpartition("/")[2])
-        if matcher.real_quick_ratio() > 0.7 and matcher.quick_ratio() > 0.7 and (ratio := matcher.ratio()) > 0.7:
-            scored.append((-ratio, candidate))
-    return [catalog.spelled(candidate) for _, candidate in sorted(scored)[:3]]
+    for candidate, keys in ids.items():
+        if candidate[:2] != last[:2] or not 0.6 < len(candidate) / len(last) < 1.7:
+            continue
+        matcher.set_seq1(candidate)
+        if matcher.quick_ratio() > 0.7 and (ratio := matcher.ratio()) > 0.7:
+            scored.append((-ratio, keys[0]))
+    return tuple(catalog.spelled(key) for _, key in sorted(scored)[:3])
+
+
+@lru_cache(maxsize=1)
+def _ids_by_name() -> dict[str, tuple[str, ...]]:
+    """The catalog's ids in lower case, by their last part."""
+    ids: dict[str, tuple[str, ...]] = {}
+    for key in catalog.model_keys():
+        name = key.rpartition("/")[2]
+        ids[name] = (*ids.get(name, ()), key)
+    return ids

@@ -68,6 +68,28 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "GemmaForCausalLM": ("gemma", "gemma"),
     "Gemma2ForCausalLM": ("gemma", "gemma2"),
     "Gemma3ForCausalLM": ("gemma", "gemma3_text"),
+    # vision-language models
+    "Gemma3ForConditionalGeneration": ("multimodal", "gemma3"),
+    "Qwen2VLForConditionalGeneration": ("multimodal", "qwen2_vl"),
+    "Qwen2_5_VLForConditionalGeneration": ("multimodal", "qwen2_5_vl"),
+    "Qwen3VLForConditionalGeneration": ("multimodal", "qwen3_vl"),
+    "Qwen3VLMoeForConditionalGeneration": ("multimodal", "qwen3_vl_moe"),
+    "Llama4ForConditionalGeneration": ("llama4", "llama4"),
+    "Llama4ForCausalLM": ("llama4", "llama4_text"),
+    # latent attention
+    "DeepseekForCausalLM": ("deepseek", "deepseek_v1"),
+    "DeepseekV2ForCausalLM": ("deepseek", "deepseek"),
+    "DeepseekV3ForCausalLM": ("deepseek", "deepseek"),
+    "DeepseekV32ForCausalLM": ("deepseek", "deepseek"),
+    "GlmMoeDsaForCausalLM": ("deepseek", "deepseek"),
+    "Glm4MoeLiteForCausalLM": ("deepseek", "deepseek"),
+    "MiniCPM3ForCausalLM": ("deepseek", "minicpm3"),
+    # gated delta hybrids
+    "Qwen3NextForCausalLM": ("qwen_hybrid", "hybrid"),
+    "Qwen3_5ForCausalLM": ("qwen_hybrid", "hybrid"),
+    "Qwen3_5MoeForCausalLM": ("qwen_hybrid", "hybrid"),
+    "Qwen3_5ForConditionalGeneration": ("qwen_hybrid", "with_vision"),
+    "Qwen3_5MoeForConditionalGeneration": ("qwen_hybrid", "with_vision"),
     # mixtures of experts
     "MixtralForCausalLM": ("mixtral", "mixtral"),
     "PhiMoEForCausalLM": ("mixtral", "phimoe"),

@@ -1,0 +1,223 @@
+"""Vision towers with their projectors. A tower's layers are alike, so its matrices carry a count.
+
+Towers are split over tensor ranks like the decoder (``mm_encoder_tp_mode=weights``); patch and position embeddings and
+norms are whole on every rank.
+"""
+
+from __future__ import annotations
+
+from planner.models.architecture import Matrix, RotaryTable, Tower, UnknownModel, Vector
+from planner.models.builder import Builder, norm
+from planner.models.config_reader import ConfigReader
+
+
+def blocks(
+    builder: Builder,
+    path: str,
+    depth: int,
+    hidden: int,
+    heads: int,
+    intermediate: int,
+    *,
+    gated: bool = False,
+    qkv_bias: bool = True,
+    out_bias: bool = True,
+    mlp_bias: bool = True,
+    norms: int = 2,
+    norm_bias: bool = True,
+    head_dim: int = 0,
+    kv_heads: int = 0,
+    names: tuple[str, str, str, str] = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"),
+) -> tuple[list[Matrix], list[Vector]]:
+    """``depth`` transformer blocks. Raises UnknownModel where the heads don't divide the width."""
+    if not head_dim:
+        if hidden % heads:
+            raise UnknownModel(f"the vision tower's width {hidden} is no multiple of {heads} heads", "correct config.json")
+        head_dim = hidden // heads
+    kv_heads = kv_heads or heads
+    form = builder.quantization.tower
+    width = (heads + 2 * kv_heads) * head_dim
+    up = 2 * intermediate if gated else intermediate
+    matrices = [
+        Matrix(
+            "qkv",
+            width,
+            hidden,
+            "qkv",
+            form(f"{path}.0.{names[0]}"),
+            depth,
+            qkv_bias,
+            heads,
+            kv_heads,
+            head_dim,
+            slices=3,
+        ),
+        Matrix("proj", hidden, heads * head_dim, "row", form(f"{path}.0.{names[1]}"), depth, out_bias),
+        Matrix("up", up, hidden, "column", form(f"{path}.0.{names[2]}"), depth, mlp_bias, slices=2 if gated else 1),
+        Matrix("down", hidden, intermediate, "row", form(f"{path}.0.{names[3]}"), depth, mlp_bias),
+    ]
+    return matrices, [norm("norms", hidden, bias=norm_bias, count=norms * depth)]
+
+
+def linear(builder: Builder, path: str, n: int, k: int, shard: str, *, bias: bool = True, count: int = 1) -> Matrix:
+    """A projector's linear layer."""
+    return Matrix(path.rsplit(".", 1)[-1], n, k, shard, builder.quantization.tower(path), count, bias)
+
+
+def siglip(builder: Builder, config: ConfigReader, path: str = "vision_tower.vision_model") -> Tower:
+    """SigLIP: convolution patches, learned positions, LayerNorm."""
+    hidden = config.integer("hidden_size", default=768)
+    inner, depth = config.integer("intermediate_size", default=3072), config.layers(default=12)
+    heads = config.integer("num_attention_heads", default=12)
+    patch, side = config.integer("patch_size", default=16), config.integer("image_size", default=224)
+    patches = (side // patch) ** 2
+    names = ("self_attn.q_proj", "self_attn.out_proj", "mlp.fc1", "mlp.fc2")
+    matrices, vectors = blocks(builder, f"{path}.encoder.layers", depth, hidden, heads, inner, names=names)
+    channels = config.integer("num_channels", default=3)
+    vectors += [
+        Vector("patch_embedding", hidden * (channels * patch * patch + 1)),
+        Vector("position_embedding", patches * hidden),
+        norm("post_layernorm", hidden, bias=True),
+    ]
+    return Tower(
+        "vision tower",
+        tuple(matrices),
+        tuple(vectors),
+        layers=depth,
+        hidden=hidden,
+        intermediate=inner,
+        max_tokens_per_item=patches,
+        buffer_bytes=8 * patches,  # position ids
+    )
+
+
+def clip(builder: Builder, config: ConfigReader, path: str = "vision_tower.vision_model", layers: int = 0) -> Tower:
+    """CLIP: as SigLIP with a class token and a norm in front; ``layers`` of the blocks where not all are loaded."""
+    hidden = config.integer("hidden_size", default=1024)
+    inner, depth = config.integer("intermediate_size", default=4096), config.layers(default=24)
+    heads = config.integer("num_attention_heads", default=16)
+    patch, side = config.integer("patch_size", default=14), config.integer("image_size", default=336)
+    patches = (side // patch) ** 2 + 1
+    depth = layers or depth
+    names = ("self_attn.q_proj", "self_attn.out_proj", "mlp.fc1", "mlp.fc2")
+    matrices, vectors = blocks(builder, f"{path}.encoder.layers", depth, hidden, heads, inner, names=names)
+    vectors += [
+        Vector("patch_embedding", hidden * 3 * patch * patch),
+        Vector("class_embedding", hidden),
+        Vector("position_embedding", patches * hidden),
+        norm("pre_layrnorm", hidden, bias=True),
+    ]
+    return Tower(
+        "vision tower",
+        tuple(matrices),
+        tuple(vectors),
+        layers=depth,
+        hidden=hidden,
+        intermediate=inner,
+        max_tokens_per_item=patches,
+        buffer_bytes=8 * patches,  # position ids
+    )
+
+
+def qwen2_vl(builder: Builder, config: ConfigReader, path: str = "visual") -> Tower:
+    """Qwen2-VL: 3-D patches without bias, LayerNorm, a merger of 2×2 patches."""
+    hidden = config.integer("embed_dim", default=1280)
+    depth, heads = config.layers("depth", default=32), config.integer("num_heads", default=16)
+    inner = int(hidden * config.number("mlp_ratio", default=4.0))
+    out = config.integer("hidden_size", default=3584)
+    merge = config.integer("spatial_merge_size", default=2) ** 2 * hidden
+    matrices, vectors = blocks(builder, f"{path}.blocks", depth, hidden, heads, inner)
+    matrices += [
+        linear(builder, f"{path}.merger.mlp.0", merge, merge, "column"),
+        linear(builder, f"{path}.merger.mlp.2", out, merge, "row"),
+    ]
+    vectors += [
+        Vector("patch_embed", hidden * _patch_inputs(config)),
+        norm("merger.ln_q", hidden, bias=True),
+    ]
+    table = RotaryTable(8192, hidden // heads // 2)
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
+
+
+def _patch_inputs(config: ConfigReader) -> int:
+    channels = config.integer("in_channels", "in_chans", default=3)
+    return channels * config.integer("temporal_patch_size", default=2) * config.integer("patch_size", default=14) ** 2
+
+
+def qwen2_5_vl(builder: Builder, config: ConfigReader, path: str = "visual") -> Tower:
+    """Qwen2.5-VL: RMSNorm and gated feed-forward blocks."""
+    hidden = config.integer("hidden_size", default=1280)
+    depth, heads = config.layers("depth", default=32), config.integer("num_heads", default=16)
+    inner = config.integer("intermediate_size", default=3420)
+    out = config.integer("out_hidden_size", default=3584)
+    merge = config.integer("spatial_merge_size", default=2) ** 2 * hidden
+    names = ("attn.qkv", "attn.proj", "mlp.gate_proj", "mlp.down_proj")
+    matrices, vectors = blocks(
+        builder, f"{path}.blocks", depth, hidden, heads, inner, gated=True, norm_bias=False, names=names
+    )
+    matrices += [
+        linear(builder, f"{path}.merger.mlp.0", merge, merge, "column"),
+        linear(builder, f"{path}.merger.mlp.2", out, merge, "row"),
+    ]
+    vectors += [
+        Vector("patch_embed", hidden * _patch_inputs(config)),
+        norm("merger.ln_q", hidden),
+    ]
+    table = RotaryTable(8192, hidden // heads // 2)
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
+
+
+def qwen3_vl(builder: Builder, config: ConfigReader, path: str = "visual") -> Tower:
+    """Qwen3-VL and Qwen3.5: learned positions, and mergers for the layers that feed the decoder directly (deepstack)."""
+    hidden = config.integer("hidden_size", default=1152)
+    depth, heads = config.layers("depth", default=27), config.integer("num_heads", default=16)
+    inner = config.integer("intermediate_size", default=4304)
+    out = config.integer("out_hidden_size", default=3584)
+    merge = config.integer("spatial_merge_size", default=2) ** 2 * hidden
+    deep = len(config.integers("deepstack_visual_indexes")) if "deepstack_visual_indexes" in config.data else 0
+    if "deepstack_visual_indexes" not in config.data and config.text("model_type").startswith("qwen3_vl"):
+        deep = 3
+    names = ("attn.qkv", "attn.proj", "mlp.linear_fc1", "mlp.linear_fc2")
+    matrices, vectors = blocks(builder, f"{path}.blocks", depth, hidden, heads, inner, names=names)
+    matrices += [
+        linear(builder, f"{path}.merger.linear_fc1", merge, merge, "column", count=1 + deep),
+        linear(builder, f"{path}.merger.linear_fc2", out, merge, "row", count=1 + deep),
+    ]
+    patch = ConfigReader({"patch_size": 16, **config.data}, config.where)
+    vectors += [
+        Vector("patch_embed", hidden * (_patch_inputs(patch) + 1)),
+        Vector("pos_embed", config.integer("num_position_embeddings", default=2304) * hidden),
+        norm("merger.norm", hidden, bias=True),
+    ]
+    if deep:
+        vectors.append(norm("deepstack.norm", merge, bias=True, count=deep))
+    table = RotaryTable(8192, hidden // heads // 2)
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
+
+
+def llama4(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
+    """Llama 4: unfolded patches, a class token, complex rotary positions, a pixel-shuffle adapter."""
+    hidden = config.integer("hidden_size", default=768)
+    inner, depth = config.integer("intermediate_size", default=5632), config.layers(default=34)
+    heads = config.integer("num_attention_heads", default=16)
+    patch, side = config.integer("patch_size", default=14), config.integer("image_size", default=448)
+    patches = (side // patch) ** 2 + 1
+    out = config.integer("vision_output_dim", default=7680)
+    middle = config.integer("projector_input_dim", default=4096)
+    project = config.integer("projector_output_dim", default=4096)
+    names = ("self_attn.q_proj", "self_attn.o_proj", "mlp.fc1", "mlp.fc2")
+    path = "vision_model.model.layers"
+    matrices, vectors = blocks(builder, path, depth, hidden, heads, inner, names=names)
+    matrices += [
+        linear(builder, "vision_model.patch_embedding.linear", hidden, 3 * patch * patch, "column", bias=False),
+        linear(builder, "vision_model.vision_adapter.mlp.fc1", middle, inner, "column", bias=False),
+        linear(builder, "vision_model.vision_adapter.mlp.fc2", project, middle, "row", bias=False),
+        linear(builder, "multi_modal_projector.linear_1", text_hidden, out, "column", bias=False),
+    ]
+    vectors += [
+        Vector("class_embedding", hidden),
+        Vector("positional_embedding", patches * hidden),
+        norm("layernorm_pre_and_post", hidden, bias=True, count=2),
+    ]
+    table = RotaryTable(patches, hidden // heads, "float32")
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
