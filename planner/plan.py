@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.provenance import Fact, Position, Provenance, Unknown, assumed
+from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
 from planner.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.memory.budget import MemoryBudget
     from planner.models.architecture import ModelArchitecture
     from planner.workloads.extract import Extraction
-    from planner.workloads.workload import Container, Pod, Workload
+    from planner.workloads.workload import Container, EnvVar, Pod, Workload
 
 #: Engines whose memory can be worked out; others are recognised and reported as not evaluated.
 EVALUATED_ENGINES = ("vllm",)
@@ -190,10 +190,20 @@ def _engine_config(
         start.command_line.words,
         version=version,
         image=container.image,
-        env=container.env,
+        env=_environment(container, start),
         files=files,
         platform=platform,
+        command_line=start.command_line,
     )
+
+
+def _environment(container: Container, start: EngineStart) -> dict[str, EnvVar | Fact[str]]:
+    """The container's variables, with those that its start script sets laid over them."""
+    found: dict[str, EnvVar | Fact[str]] = dict(container.env)
+    for name, word in start.environment:
+        if word.known and word.position is not None:
+            found[name] = from_file(word.text, word.position)
+    return found
 
 
 def _version(
@@ -291,7 +301,7 @@ def _model(
         place = reference.position if reference else base.position
         unknown.append(Unknown("model", error.reason, error.remedy, place))
         return None, None, False
-    return found.architecture, found.provenance, found.gated
+    return found.architecture, found.provenance, bool(found.gated)
 
 
 def _folders(settings: Settings) -> dict[str, Path]:
@@ -337,6 +347,8 @@ def _budgeted(
     from dataclasses import replace
 
     from planner.engines.vllm_defaults import effective
+    from planner.memory.budget import MemoryBudget
+    from planner.memory.kv_cache import LayoutRefused
     from planner.memory.vllm_budget import vllm_budget
 
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
@@ -346,10 +358,17 @@ def _budgeted(
     budget = None
     requirement = None
     if not any(gap.fact == "parallel" for gap in gaps):
-        if accelerator is not None:
-            budget = vllm_budget(model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory)
-        else:
-            requirement = smallest_device(plan, model)
+        try:
+            if accelerator is not None:
+                budget = vllm_budget(model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory)
+            else:
+                requirement = smallest_device(plan, model)
+        except LayoutRefused as refusal:
+            # The engine refuses this layout whatever the memory is.
+            budget = MemoryBudget((), None, "does-not-fit", notes=(str(refusal),))
+            gaps.append(
+                Unknown("budget", f"the engine refuses: {refusal}", "change the setting that it names", plan.position)
+            )
     return replace(
         plan,
         effective=config,

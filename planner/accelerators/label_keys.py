@@ -233,14 +233,16 @@ def _amazon(name: str, value: str) -> Meaning | None:
         return Meaning(found, "aws", "neuron", unknown=not found)
     if name == "instance-gpu-memory":
         size = _integer(value)
+        if size in (2861, 5722, 11444):  # g6f and gr6f have an eighth, a quarter and a half of an L4
+            return Meaning((fraction(named("L4"), round(size / 22888, 3), f"{size} MiB of the device"),))
         exact = {
-            2861: ("L4", 1 / 8), 5722: ("L4", 1 / 4), 11444: ("L4", 1 / 2),
-            8192: ("Radeon-Pro-V520", 1), 275040: ("B300", 1), 183359: ("B200", 1), 144384: ("H200", 1),
+            8192: ("Radeon-Pro-V520",), 16384: ("T4", "T4G", "V100-16GB"), 22888: ("A10G", "L4"),
+            32768: ("V100-32GB", "RTX-PRO-4500-Blackwell"), 40960: ("A100-40GB-SXM",), 45776: ("L40S",),
+            81920: ("A100-80GB-SXM", "H100-80GB-SXM"), 98304: ("RTX-PRO-6000-Server",), 144384: ("H200",),
+            183359: ("B200",), 275040: ("B300",),
         }  # fmt: skip
         if size in exact:
-            product, share = exact[size]
-            whole = named(product)
-            return Meaning((whole if share == 1 else fraction(whole, share, f"{size} MiB of the device"),))
+            return Meaning(_named(*exact[size]))
         return Meaning(least=int(size * MIB * 0.89), most=size * MIB) if size else None
     if name in ("instance-gpu-count", "instance-accelerator-count"):
         return Meaning(gpus=_integer(value))

@@ -92,7 +92,10 @@ class Name(NamedTuple):
 
 def parse(text: str) -> Name:
     """The parts of a product name, a driver's device name, a label value or a catalog file's name. Never raises."""
-    words = re.sub(r"\([^()]*\)|[^a-z0-9]+", " ", text[:MAX_LENGTH].lower()).strip()
+    words = text[:MAX_LENGTH].lower()
+    if "(" in words:
+        words = re.sub(r"\([^()]*\)", " ", words)
+    words = re.sub(r"[^a-z0-9]+", " ", words).strip()
     for pattern, replacement in _SPACING:
         words = re.sub(pattern, replacement, words)
     words = f" {words} "

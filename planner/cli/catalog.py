@@ -21,7 +21,8 @@ def command(kind: str, name: str | None, format_: str) -> None:
         raise click.ClickException(f"no {kind[:-1]} matches {name!r}")
     columns = list(rows[0])
     widths = {column: max(len(column), *(len(str(row[column])) for row in rows)) for column in columns}
-    for row in ({column: column for column in columns}, *rows):
+    header: dict[str, object] = {column: column for column in columns}
+    for row in (header, *rows):
         click.echo("  ".join(f"{row[column]!s:<{widths[column]}}" for column in columns).rstrip())
     click.echo(f"\n{len(rows)} {kind}")
 
@@ -32,7 +33,7 @@ def _models(name: str | None) -> list[dict[str, object]]:
     from planner.models.resolve import resolve
 
     rows: list[dict[str, object]] = []
-    for model_id in catalog.model_ids():
+    for model_id in map(catalog.spelled, catalog.model_keys()):
         if name and name.lower() not in model_id.lower():
             continue
         try:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
+
+if TYPE_CHECKING:
+    from planner.lint.rule import Rule
 
 
 @click.command(name="rules")
@@ -43,10 +48,9 @@ def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...]) ->
     click.echo(f"\n{len(rules)} rules. E error, W warning, I info. planner rules ID shows one.")
 
 
-def _page(rule: object) -> str:
-    from planner.lint.rule import Rule, examples
+def _page(rule: Rule) -> str:
+    from planner.lint.rule import examples
 
-    assert isinstance(rule, Rule)
     parts = [f"{rule.id}  ({rule.category}, {'/'.join(rule.severities)})", "", rule.title, "", f"Says:  {rule.message}"]
     parts += ["", "Why:   " + " ".join(rule.why.split()), "", f"Fix:   {rule.remedy}"]
     if rule.references:
@@ -64,15 +68,14 @@ def _page(rule: object) -> str:
     return "\n".join(parts)
 
 
-def _json(rules: list[object], with_examples: bool) -> str:
+def _json(rules: list[Rule], with_examples: bool) -> str:
     import json
 
-    from planner.lint.rule import Rule, examples
+    from planner.lint.rule import examples
 
     found = []
     for rule in rules:
-        assert isinstance(rule, Rule)
-        entry = {
+        entry: dict[str, Any] = {
             "id": rule.id,
             "title": rule.title,
             "category": rule.category,

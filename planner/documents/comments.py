@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from itertools import islice
 from typing import Final, NamedTuple
 
 from planner.documents.compose import Composed, Root
@@ -13,7 +14,8 @@ from planner.provenance import Position
 
 _COMMENT: Final = re.compile(r"(?<!\S)#[ \t]*planner:[ \t]*([^\r\n]*)")
 _BARE: Final = re.compile(r"[ \t]*(?:#.*|---[ \t]*(?:#.*)?)?")
-#: Lines of a command that one comment can cover; keeps hostile input from costing quadratic time.
+#: Comments of one file that count, and lines of a command that one of them can cover; no person writes more.
+_MOST_COMMENTS: Final = 5_000
 _LONGEST_COMMAND: Final = 200
 _SCRIPT_KEYS: Final = frozenset(("command", "args", "script", "entrypoint"))
 #: A line that only a shell script holds: an assignment, or a command that people start engines with.
@@ -55,7 +57,7 @@ def find(composed: Composed, lines: tuple[str, ...]) -> list[Comment]:
     starts = [span.start for span in spans]
     comments: list[Comment] = []
     following = 0
-    for match in _COMMENT.finditer(source.text):
+    for match in islice(_COMMENT.finditer(source.text), _MOST_COMMENTS):
         index = match.start()
         at = bisect_right(starts, index) - 1
         span = spans[at] if at >= 0 and index < spans[at].end else None

@@ -212,14 +212,10 @@ class _Reader:
                         node = (event.value, event.style, tag, source.behind_properties(start, end), end)
                         if event.anchor is not None:
                             anchors[event.anchor] = node
-                    if count > most:
-                        raise _Halt(start, _TOO_MANY, final=True)
                 elif kind is MappingStartEvent or kind is SequenceStartEvent:
                     start = event.start_mark.index + base
                     if len(stack) >= DEEPEST:
                         raise _Halt(start, f"nested more than {DEEPEST} levels deep")
-                    if count > most:
-                        raise _Halt(start, _TOO_MANY, final=True)
                     stack.append((current, pairs, items, key))
                     key = None
                     if kind is MappingStartEvent:
@@ -263,6 +259,8 @@ class _Reader:
 
                 if pairs is not None:
                     if key is None:
+                        if count > most:
+                            raise _Halt(start_of(node), _TOO_MANY, final=True)
                         key = node
                         continue
                     if key.__class__ is not tuple:
@@ -274,6 +272,8 @@ class _Reader:
                         else:
                             pairs[name] = (key, node)
                     key = None
+                elif count > most:
+                    raise _Halt(start_of(node), _TOO_MANY, final=True)
                 elif items is not None:
                     items.append(node)
                 else:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from planner.documents.compose import Composed, Root, compose, report
+from planner.documents.compose import MOST_PROBLEMS, Composed, Root, compose, report
 from planner.documents.document import Document, FileContent, Problem
 from planner.documents.node import Node
 from planner.documents.source import Source, split_lines
@@ -141,6 +141,8 @@ def _report_marks(composed: Composed) -> None:
     """Files with byte order marks, put one after the other: the mark becomes a part of the first key."""
     for match in re.finditer(r"^\ufeff", composed.source.text, re.MULTILINE):
         position = composed.source.position(match.start())
+        if len(composed.problems) > MOST_PROBLEMS:
+            break
         report(composed.problems, position, "a byte order mark (U+FEFF) inside the file; remove it")
 
 

@@ -96,8 +96,8 @@ def program_starts(container: Container) -> Starts:
         words = _as_script(words) or words
     texts = [text_of(field) for field in words]
     program = program_in(texts)
-    name = texts[program.index] if program.index < len(texts) else ""
-    if _runs_shell(words[program.index :]) or files.script(name) is not None:
+    name = texts[program.start] if program.start < len(texts) else ""
+    if _runs_shell(words[program.start :]) or files.script(name) is not None:
         from planner.engines.shell import Interpreter
 
         interpreter = Interpreter(variables, files)
@@ -105,7 +105,7 @@ def program_starts(container: Container) -> Starts:
         starts = tuple(start._replace(whole=whole) for start in interpreter.starts)
         return Starts(starts, variables, interpreter.written, interpreter.complete)
     assigned = tuple(_assignment(words[index]) for index in program.assignments)
-    start = Start(tuple(words[program.index :]), environment=assigned, whole=whole, entrypoint=not command)
+    start = Start(tuple(words[program.start :]), environment=assigned, whole=whole, entrypoint=not command)
     return Starts((start,), variables, {})
 
 
@@ -127,7 +127,7 @@ def _runs_shell(words: Sequence[Field]) -> bool:
     if not words:
         return False
     texts = [text_of(field) for field in words[:64]]
-    return shell_call(texts[program_in(texts).index :]) is not None
+    return shell_call(texts[program_in(texts).start :]) is not None
 
 
 def _as_script(words: list[Field]) -> list[Field] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from planner.engines import shell_syntax as syntax
 from planner.engines.command import Files, Start, is_shell_script
@@ -31,10 +31,9 @@ from planner.engines.shell_syntax import (
     Group,
     If,
     Literal,
-    Opaque,
     Parameter,
-    Part,
     Parser,
+    Part,
     Pipeline,
     Redirect,
     Simple,
@@ -43,7 +42,7 @@ from planner.engines.shell_syntax import (
     WordNode,
 )
 from planner.engines.variables import Variables
-from planner.engines.wrappers import program_in, shell_call
+from planner.engines.wrappers import ShellCall, program_in, shell_call
 
 # The exit status of a command. ORDINARY: of a program that is not run here; scripts are written to work, so it is taken
 # to succeed in ``a && b`` and is open in ``if a``. UNSURE: of a test whose operands are not known.
@@ -169,7 +168,7 @@ class Interpreter:
             self._script(pieces)
 
     @contextlib.contextmanager
-    def _bounded(self):  # type: ignore[no-untyped-def]
+    def _bounded(self) -> Iterator[None]:
         try:
             yield
         except (_BoundReachedError, RecursionError):
@@ -191,8 +190,7 @@ class Interpreter:
             return ORDINARY
         script = Script([_as_script_text(piece) for piece in pieces])
         status = self._commands(Parser(script).program(), script)
-        if self._stop == "return":
-            self._stop = ""
+        self._took("return")
         return status
 
     def _commands(self, commands: Sequence[Command], script: Script) -> int:
@@ -282,9 +280,9 @@ class Interpreter:
         names = dict.fromkeys(name for changes in results for name in changes)
         for name in names:
             base = self._raw(name)
-            joined = results[0].get(name, base) if name in results[0] else base
+            joined = results[0].get(name, base)
             for changes in results[1:]:
-                joined = self._joined(joined, changes[name] if name in changes else base)
+                joined = self._joined(joined, changes.get(name, base))
             self._set(name, joined)
         return UNSURE
 
@@ -332,8 +330,9 @@ class Interpreter:
             if status == TRUE:
                 break
         else:
-            otherwise = node.otherwise
-            alternatives.append(None if otherwise is None else lambda: self._commands(otherwise, script))
+            alternatives.append(
+                None if node.otherwise is None else lambda: self._commands(node.otherwise or (), script)
+            )
         return self._choose(alternatives)
 
     def _choose(self, alternatives: Sequence[Callable[[], int] | None]) -> int:
@@ -375,7 +374,6 @@ class Interpreter:
         if not node.name:
             self._arithmetic(script, *node.arithmetic)
             self._branches([lambda: self._commands(node.body, script), None])
-            self._end_loop()
             return ORDINARY
         words: list[Field] = []
         if node.words is None:
@@ -387,11 +385,10 @@ class Interpreter:
             for word_value in words:
                 self._set(node.name, word_value)
                 self._commands(node.body, script)
-                if self._stop == "continue":
-                    self._stop = ""
+                self._took("continue")
                 if self._stop:
                     break
-            self._end_loop()
+            self._took("break")
             return ORDINARY
 
         def once() -> int:
@@ -399,11 +396,11 @@ class Interpreter:
             return self._commands(node.body, script)
 
         self._branches([once, None])
-        self._end_loop()
         return ORDINARY
 
-    def _end_loop(self) -> None:
-        if self._stop in ("break", "continue"):
+    def _took(self, stop: str) -> None:
+        """Ends what ``break``, ``continue`` or ``return`` asked for."""
+        if self._stop == stop:
             self._stop = ""
 
     def _sequence(self, word: WordNode, script: Script) -> list[Field] | None:
@@ -418,7 +415,7 @@ class Interpreter:
         return [[self._at(str(number), script, word.start)] for number in range(first, last + step, step)]
 
     def _while(self, node: While, script: Script) -> int:
-        endless = len(node.condition) == 1 and script.text[:0] == "" and self._is_endless(node, script)
+        endless = self._is_endless(node, script)
         journal: dict[str, Value | None] = {}
         self._journals.append(journal)
         finished = False
@@ -434,15 +431,13 @@ class Interpreter:
                 break
             if status != TRUE:
                 self._branches([lambda: self._commands(node.body, script), None])
-                self._end_loop()
-                finished = not self._stop
+                finished = True
                 break
             self._commands(node.body, script)
-            if self._stop == "continue":
-                self._stop = ""
+            self._took("continue")
             if self._stop:
                 finished = True
-                self._end_loop()
+                self._took("break")
                 break
         self._journals.pop()
         for name, old in journal.items():
@@ -453,6 +448,9 @@ class Interpreter:
         return ORDINARY
 
     def _is_endless(self, node: While, script: Script) -> bool:
+        """``while true`` restarts what it runs; one turn tells all."""
+        if len(node.condition) != 1:
+            return False
         command = node.condition[0]
         if not isinstance(command, Simple) or len(command.words) != 1 or not isinstance(command.words[0], WordNode):
             return False
@@ -607,10 +605,9 @@ class Interpreter:
         self._spend(len(value) + sum(len(piece.text) for piece in value) // 32)
         if split:
             separator = self._values.get("IFS")
-            if separator is not None and any(piece.state != UNKNOWN for piece in value):
-                if not isinstance(separator, list) or text_of(separator) != " \t\n":
-                    fields.add(self._unknown(text_of(value), "the script sets IFS", script, offset))
-                    return
+            if separator is not None and (not isinstance(separator, list) or text_of(separator) != " \t\n"):
+                fields.add(self._unknown(text_of(value), "the script sets IFS", script, offset))
+                return
             fields.add_split(value)
         elif value:
             fields.add(value)
@@ -650,6 +647,9 @@ class Interpreter:
                 fields.add(self._unknown(spelling, "this expansion is not followed", script, part.start))
                 return
             text = changed
+        if len(text) == 1 and text[0].state == UNKNOWN and not text[0].variable:
+            # People look for an unknown value where it is used; the reason tells where it comes from.
+            text = self._unknown(spelling, f"{text[0].text[:60]}: {text[0].reason}", script, part.start)
         self._add(text, script, part.start, fields, split)
 
     def _parameter_value(self, name: str, part: Parameter) -> Value | None:
@@ -997,8 +997,8 @@ class Interpreter:
         if not _INTEGER.fullmatch(left) or not _INTEGER.fullmatch(right):
             return UNSURE
         comparison = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<="}.get(operator)
-        value = evaluate(f"({left}) {comparison} ({right})", self._integer) if comparison else None
-        return UNSURE if value is None else TRUE if value else FALSE
+        result = evaluate(f"({left}) {comparison} ({right})", self._integer) if comparison else None
+        return UNSURE if result is None else TRUE if result else FALSE
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -1094,10 +1094,10 @@ class Interpreter:
             name, _, value = texts[index].partition("=")
             source = Script(words[index])
             prefix[name] = source.cut(len(name) + 1, len(source.text)) if value else []
-        words, texts = words[found.index :], texts[found.index :]
+        words, texts = words[found.start :], texts[found.start :]
         if not words:
             return ORDINARY
-        status = self._run(words, texts, prefix, script, redirects, wrapped=found.index > 0)
+        status = self._run(words, texts, prefix, script, redirects, wrapped=found.start > 0)
         if replaced and not self._stop:
             self._stop = "exec"
         return status
@@ -1112,9 +1112,8 @@ class Interpreter:
         wrapped: bool,
     ) -> int:
         name = texts[0]
-        if script is not None and not wrapped:
-            if name in self._functions:
-                return self._call(name, words)
+        if script is not None and not wrapped and name in self._functions:
+            return self._call(name, words)
         if script is not None:
             builtin = _BUILTINS.get(name)
             if builtin is not None:
@@ -1143,9 +1142,9 @@ class Interpreter:
                     environment[name] = value
                 elif isinstance(value, Unknowable):
                     environment[name] = [Piece(f"${name}", UNKNOWN, None, 0, "script", value.reason)]
-            for name, value in prefix.items():
-                if isinstance(value, list):
-                    environment[name] = value
+            for name, given in prefix.items():
+                if isinstance(given, list):
+                    environment[name] = given
         certain = self._uncertain == 0 and not self._may_have_left
         self.starts.append(Start(tuple(words), certain, tuple(environment.items()), shell=True))
 
@@ -1156,7 +1155,7 @@ class Interpreter:
 
     def _shell(
         self,
-        call: object,
+        call: ShellCall,
         words: list[Field],
         texts: list[str],
         prefix: dict[str, Value],
@@ -1164,15 +1163,13 @@ class Interpreter:
         redirects: Sequence[Redirect],
     ) -> int:
         """``sh -c SCRIPT``, ``sh FILE``, ``sh <<EOF``."""
-        found = shell_call(texts)
-        assert found is not None
-        rest = words[found.rest :]
-        if found.script >= 0:
-            return self._child(words[found.script], rest[0] if rest else words[0], rest[1:], prefix)
-        if found.file >= 0:
-            text = self._file(texts[found.file]) if is_known(words[found.file]) else None
+        rest = words[call.rest :]
+        if call.script >= 0:
+            return self._child(words[call.script], rest[0] if rest else words[0], rest[1:], prefix)
+        if call.file >= 0:
+            text = self._file(texts[call.file]) if is_known(words[call.file]) else None
             if text is not None:
-                return self._child(text, words[found.file], rest, prefix)
+                return self._child(text, words[call.file], rest, prefix)
             self._record(words, prefix)
             return ORDINARY
         heredoc = next((redirect for redirect in redirects if redirect.operator.startswith("<<")), None)
@@ -1210,8 +1207,7 @@ class Interpreter:
         positional = self._positional
         self._set("@", Array(words[1:]))
         status = self._command(body, script)
-        if self._stop == "return":
-            self._stop = ""
+        self._took("return")
         self._set("@", positional)
         return status
 
@@ -1383,12 +1379,14 @@ _BUILTINS: dict[str, _Builtin] = {
     "let": Interpreter._do_let,
 }
 # Commands that start no program worth naming and set no variable.
-_IGNORED = frozenset(
-    "cd pwd pushd popd trap wait sleep ulimit umask alias unalias type which hash kill jobs fg bg disown times shopt enable"
-    " mkdir rm cp mv ln ls chmod chown touch grep sed awk cut tr sort uniq head tail wc date env printenv id whoami"
-    " hostname uname curl wget nc ping getent apt apt-get apk yum dnf microdnf pip pip3 ldconfig export nvidia-smi rocm-smi"
-    " basename dirname seq find xargs du df free mount sysctl git tar unzip stat sync dd".split()
+_IGNORED_NAMES = (
+    "cd pwd pushd popd trap wait sleep ulimit umask alias unalias type which hash kill jobs fg bg disown "
+    "times shopt enable mkdir rm cp mv ln ls chmod chown touch grep sed awk cut tr sort uniq head tail wc "
+    "date env printenv id whoami hostname uname curl wget nc ping getent apt apt-get apk yum dnf microdnf pip "
+    "pip3 ldconfig nvidia-smi rocm-smi basename dirname seq find xargs du df free mount sysctl git tar unzip "
+    "stat sync dd"
 )
+_IGNORED = frozenset(_IGNORED_NAMES.split())
 
 
 def _as_script_text(piece: Piece) -> Piece:

@@ -17,12 +17,13 @@ _FROM_SERVICE = re.compile(
     r"[A-Z0-9_]+_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP)(?:_\w+)?)|KUBERNETES_\w+"
 )
 _FROM_CONTROLLER = ("LWS_", "JOB_COMPLETION_INDEX", "TPU_WORKER_", "MEGASCALE_")
-_FROM_RUNTIME = frozenset(
-    "HOME PATH HOSTNAME PWD OLDPWD USER LOGNAME SHELL TERM LANG LC_ALL TMPDIR UID EUID PPID RANDOM SECONDS LINENO OSTYPE"
-    " MACHTYPE HOSTTYPE BASH BASH_VERSION BASHPID FUNCNAME IFS OPTARG OPTIND REPLY PS1 EPOCHSECONDS SHLVL GROUPS _"
-    " LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES CUDA_HOME CUDA_VERSION"
-    " VIRTUAL_ENV CONDA_PREFIX DEBIAN_FRONTEND".split()
+_FROM_RUNTIME_NAMES = (
+    "HOME PATH HOSTNAME PWD OLDPWD USER LOGNAME SHELL TERM LANG LC_ALL TMPDIR UID EUID PPID RANDOM SECONDS "
+    "LINENO OSTYPE MACHTYPE HOSTTYPE BASH BASH_VERSION BASHPID FUNCNAME IFS OPTARG OPTIND REPLY PS1 "
+    "EPOCHSECONDS SHLVL GROUPS _ LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH CUDA_VISIBLE_DEVICES "
+    "NVIDIA_VISIBLE_DEVICES CUDA_HOME CUDA_VERSION VIRTUAL_ENV CONDA_PREFIX DEBIAN_FRONTEND"
 )
+_FROM_RUNTIME = frozenset(_FROM_RUNTIME_NAMES.split())
 
 
 class Variables:
@@ -94,9 +95,8 @@ class Variables:
         if plain is None or (braced is not None and braced[plain.end() : plain.end() + 1] in (".", "[", " ")):
             return None  # a placeholder of a template, which the word itself tells
         name = plain.group()
-        if name not in self._env:
-            if not _UPPER_NAME.fullmatch(name) or (self._template and braced is not None):
-                return None
+        if name not in self._env and (not _UPPER_NAME.fullmatch(name) or (self._template and braced is not None)):
+            return None
         return name, f"no shell expands {match.group()[:80]} here; the kubelet expands only $({name})"
 
     def _in_shell(self, match: re.Match[str], piece: Piece) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engines.config import CommandLine, EngineConfig, FlagValue, Word
@@ -103,7 +104,7 @@ def parse_argv(
     named = "model" in config.flags or config.positionals
     if model is None or (named and config.model is not None):
         return config
-    return EngineConfig(**{**config.__dict__, "model": model})
+    return replace(config, model=model)
 
 
 def flag_provenance(flag: FlagValue) -> Provenance:
@@ -582,7 +583,7 @@ class _Reader:
             Unknown(
                 "engine.arguments",
                 f"{word.text[:80]} is not expanded, it may hold any arguments",
-                f"define {_variable(word.text)} in the container's env, or write its arguments out",
+                f"define {_variable(word.text) or 'the variable'} in the container's env, or write its arguments out",
                 word.position,
             )
         )
@@ -598,16 +599,23 @@ class _Reader:
         self.problems.append((word.position, message))
 
     def report_unknown_values(self) -> None:
+        wrong = {position for position, _ in self.problems}
         for name, flag in self.flags.items():
             if flag.known or name == "config":
                 continue
             raw = (flag.raw or "")[:80]
-            if "$" in raw or "{{" in raw or not any(position == flag.value_position for position, _ in self.problems):
-                reason = f"{raw or name} is not expanded"
-                remedy = f"define {_variable(raw)} in the container's env, or write --{name} with its value"
+            fact = "model" if name == "model" else f"engine.flags.{name}"
+            variable = _variable(raw)
+            if variable:
+                reason = f"{raw} is not expanded"
+                remedy = f"define {variable} in the container's env, or write --{name} with its value"
+            elif "{{" in raw or flag.value_position not in wrong:
+                reason, remedy = f"{raw or 'its value'} is not expanded", f"write --{name} with its value"
             else:
                 reason, remedy = f"{raw!r} is no value of --{name}", f"correct the value of --{name}"
-            self.unknown.append(Unknown(f"engine.flags.{name}", reason, remedy, flag.value_position or flag.position))
+            if name == "model":
+                remedy = "annotate the object: planner/model: ORG/NAME"
+            self.unknown.append(Unknown(fact, reason, remedy, flag.value_position or flag.position))
 
     def model_fact(self, version: str) -> Fact[str] | None:
         """The model: the first positional, else ``--model``, else the release's own default."""
@@ -619,7 +627,7 @@ class _Reader:
                 Unknown(
                     "model",
                     f"{word.text[:80]} is not expanded",
-                    f"define {_variable(word.text)} in the container's env, or annotate: planner/model: ORG/NAME",
+                    "annotate the object: planner/model: ORG/NAME",
                     word.position,
                 )
             )
@@ -687,9 +695,9 @@ def _word_provenance(word: Word) -> Provenance:
 
 
 def _variable(text: str) -> str:
-    """The name of the first variable in a source spelling, for people."""
+    """The name of the first variable in a source spelling, empty where there is none."""
     match = re.search(r"\$[({]?([A-Za-z_][A-Za-z0-9_]{0,60})", text)
-    return match.group(1) if match else "it"
+    return match.group(1) if match else ""
 
 
 def _boolean(text: str) -> bool | None:

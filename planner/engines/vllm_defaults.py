@@ -415,7 +415,7 @@ class _Resolver:
             return 2048 * world, 128 * world, "CPU"
         memory = self.accelerator.memory.expected if self.accelerator else 0
         name = self.accelerator.name.lower() if self.accelerator else ""
-        if self.version < (0, 8, 4):
+        if self.version < (0, 8, 5):
             large = "h100" in name or "h200" in name
             return (8192 if large else 2048), 1024, "an H100 or H200" if large else "not an H100 or H200"
         if self.version >= (0, 28) and memory >= 160 * GIB:
@@ -479,9 +479,10 @@ class _Resolver:
         if self.model.encoder_decoder:
             return self._default(name, False, "an encoder-decoder model")
         if is_recurrent(self.model):
-            attends = self.model.is_hybrid
-            on = attends and self.version >= (0, 26)
-            return self._default(name, on, "a model with recurrent layers")
+            from planner.models.architecture import NoAttention, RecurrentState
+
+            attends = any(not isinstance(x.attention, (NoAttention, RecurrentState)) for x in self.model.layers)
+            return self._default(name, attends and self.version >= (0, 26), "a model with recurrent layers")
         return self._default(name, True, "V1 engine")
 
     def _utilization(self) -> Fact[float]:

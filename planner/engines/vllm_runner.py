@@ -74,10 +74,10 @@ def runner(
 
 
 def is_recurrent(model: ModelArchitecture) -> bool:
-    """Whether any layer keeps a recurrent state."""
+    """Whether any layer keeps a recurrent state, alone or beside its attention."""
     from planner.models.architecture import RecurrentState
 
-    return any(isinstance(layer.attention, RecurrentState) for layer in model.layers)
+    return any(layer.state is not None or isinstance(layer.attention, RecurrentState) for layer in model.layers)
 
 
 def _falls_back_to_v0(

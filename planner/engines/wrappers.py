@@ -79,7 +79,7 @@ _ENVIRONMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 class Program(NamedTuple):
     """Where in an argument vector the real program stands (its length: nowhere), and ``NAME=value`` items before it."""
 
-    index: int
+    start: int
     assignments: tuple[int, ...] = ()
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def budget_facts(plan: Plan) -> dict[str, Any]:
     budget = plan.budget
-    if budget is None:
+    if budget is None or not budget.ranks:
         return {"verdict": "unknown"}
     facts: dict[str, Any] = {"verdict": budget.verdict, "ranks": []}
     seen = set()

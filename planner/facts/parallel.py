@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from planner.plan import Plan
 
 
+_FLAGS = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
+
+
 def sizes_of(plan: Plan) -> Parallelism | None:
     """The parallel sizes: effective where the model is known, else from the flags alone; None where a variable hides them."""
     if is_gap(plan, "parallel") or plan.engine.engine != "vllm":
@@ -25,10 +28,11 @@ def sizes_of(plan: Plan) -> Parallelism | None:
 
 def parallel_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     """Sizes, the GPUs they need and have, and what does not divide (``indivisible``)."""
-    for flag in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"):
-        if f"engine.flags.{flag}" in positions:
-            positions["parallel"] = positions[f"engine.flags.{flag}"]
-            break
+    stated = [name for name in _FLAGS if f"engine.flags.{name}" in positions]
+    # The flag that multiplies; where all are one, the first that is there.
+    stated.sort(key=lambda name: plan.engine.get(name) in (None, 1))
+    if stated:
+        positions["parallel"] = positions[f"engine.flags.{stated[0]}"]
     sizes = sizes_of(plan)
     if sizes is None:
         return {}

@@ -173,12 +173,12 @@ def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], p
         remedy=fill(case.remedy or rule.remedy, facts),
         title=rule.title,
         anchors=tuple(
-            place
-            for path in (
+            anchor
+            for key in (
                 *(path.replace("engine.flags.", "engine.flag.") for path in rule.at),
                 "container.name",
                 "workload",
             )
-            if (place := subject.positions.get(path)) is not None
+            if (anchor := subject.positions.get(key)) is not None
         ),
     )

@@ -49,7 +49,8 @@ def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tup
     seen = set()
     for document in documents:
         for comment in document.comments:
-            if comment.position in seen:
+            # Other tools and components are called planner too; only "ignore" is a word to this one.
+            if comment.position in seen or not comment.text.lstrip().startswith("ignore"):
                 continue
             seen.add(comment.position)
             parsed = _comment(comment)
@@ -63,9 +64,8 @@ def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tup
             else:
                 found.append(parsed)
     for workload in workloads:
-        places = [workload.annotations, *(pod.annotations for pod in workload.pods)]
-        for annotations in places:
-            fact = annotations.get("planner/ignore")
+        for place in (workload.annotations, *(pod.annotations for pod in workload.pods)):
+            fact = place.get("planner/ignore")
             if fact is None or fact.position is None or fact.position in seen:
                 continue
             seen.add(fact.position)

@@ -26,7 +26,9 @@ class Kernel(NamedTuple):
         return self.capability is not None and self.capability[0] == 10
 
 
-def stored_bytes(form: Format, n: int, k: int, kernel: Kernel, *, count: int = 1, slices: int = 1, experts: bool = False) -> int:
+def stored_bytes(
+    form: Format, n: int, k: int, kernel: Kernel, *, count: int = 1, slices: int = 1, experts: bool = False
+) -> int:
     """Bytes of ``count`` matrices of n × k in this format, all that stays alive after loading.
 
     ``slices``: parts fused in the matrix, each with its own per-tensor scale; ``experts``: the stacked matrices of a

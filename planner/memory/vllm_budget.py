@@ -196,9 +196,7 @@ def _capacity(
     )
 
 
-def _verdict(
-    config: EffectiveConfig, stages: list[tuple[KVPlan, dict[str, Term]]], kv_cache_memory: int | None
-) -> str:
+def _verdict(config: EffectiveConfig, stages: list[tuple[KVPlan, dict[str, Term]]], kv_cache_memory: int | None) -> str:
     """``does-not-fit`` where even the favourable end fails at start-up, ``may-not-fit`` where only the other end does."""
     del kv_cache_memory
     starts = []
@@ -223,5 +221,3 @@ def _inside_device(config: EffectiveConfig, terms: dict[str, Term], bound: str) 
     room = device.high if bound == "high" else device.low
     used = sum(part.low if bound == "high" else part.high for part in needed)
     return used + config.kv_cache_memory_bytes.value <= room
-
-

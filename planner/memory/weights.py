@@ -27,10 +27,21 @@ from planner.models.architecture import (
 )
 from planner.units import GIB, ceil_div, format_bytes, round_up
 
-_ELEMENT = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "int32": 4, "int64": 8, "int8": 1, "uint8": 1}
+_ELEMENT = {
+    "float32": 4,
+    "bfloat16": 2,
+    "float16": 2,
+    "float8_e4m3fn": 1,
+    "int32": 4,
+    "int64": 8,
+    "int8": 1,
+    "uint8": 1,
+}
 
 
-def stage_layers(num_layers: int, pp: int, version: tuple[int, ...], partition: tuple[int, ...] | None = None) -> list[range]:
+def stage_layers(
+    num_layers: int, pp: int, version: tuple[int, ...], partition: tuple[int, ...] | None = None
+) -> list[range]:
     """The decoder layers of each pipeline stage.
 
     ``partition`` is VLLM_PP_LAYER_PARTITION. Up to 0.7.3 the last stage takes the whole remainder; from 0.8.0 the stages
@@ -183,6 +194,9 @@ def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int, int]:
     elif shard == "qkv":
         heads, kv_heads = ceil_div(matrix.heads, tensor), max(1, ceil_div(matrix.kv_heads, tensor))
         n = heads * matrix.head_dim + kv_heads * (matrix.head_dim + (matrix.v_head_dim or matrix.head_dim))
+    elif shard == "grouped":
+        shared = matrix.kv_heads * matrix.head_dim
+        n = ceil_div(n - shared, tensor) + max(1, ceil_div(matrix.kv_heads, tensor)) * matrix.head_dim
     elif shard == "vocab":
         n = ceil_div(round_up(n, matrix.pad), tensor)
     elif shard in ("expert_column", "expert_row"):

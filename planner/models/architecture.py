@@ -118,7 +118,8 @@ class Matrix(NamedTuple):
     ``column`` (n / tp), ``row`` (k / tp), ``qkv`` (query and KV heads apart: ``heads`` and ``kv_heads`` of ``head_dim``
     each, KV replicated when tp > kv_heads), ``vocab`` (rows padded to ``pad`` and split), ``replicated`` (whole on every
     rank), ``expert_column`` / ``expert_row`` (``experts`` of these: split by tp·dp, or whole experts per rank under
-    expert parallelism).
+    expert parallelism), ``grouped`` (as column, but of ``kv_heads`` groups that are ``head_dim`` outputs wide each rank
+    has at least one).
     ``format``: a key of ``ModelArchitecture.formats`` — how its elements are stored.
     ``bias``: a bias vector of n elements at 16 bits.
     """
@@ -169,11 +170,15 @@ class Format(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """One decoder layer: what its cache is, and the weights it owns."""
+    """One decoder layer: what its cache is, and the weights it owns.
+
+    ``state``: a recurrent state that the layer keeps beside its attention (Falcon-H1 runs both in parallel).
+    """
 
     attention: Attention
     matrices: tuple[Matrix, ...]
     vectors: tuple[Vector, ...] = ()
+    state: RecurrentState | None = None
 
 
 class RotaryTable(NamedTuple):

@@ -87,7 +87,9 @@ class Builder:
         """A linear layer of n outputs and k inputs; ``path`` is its name in the checkpoint (the first part if fused)."""
         return Matrix(_last(path), n, k, shard, self.quantization.linear(path), bias=bias, slices=slices)
 
-    def plain(self, name: str, n: int, k: int, shard: str = "replicated", *, bias: bool = False, dtype: str = "model") -> Matrix:
+    def plain(
+        self, name: str, n: int, k: int, shard: str = "replicated", *, bias: bool = False, dtype: str = "model"
+    ) -> Matrix:
         """A linear layer that no quantization touches (routers, small projections)."""
         return Matrix(name, n, k, shard, dtype, bias=bias)
 

@@ -94,7 +94,9 @@ def _architecture(config: Any, quant_config: Any, id: str, checkpoint_bytes: int
         final_vectors=parts.final_vectors,
         towers=parts.towers,
         mtp_layers=parts.mtp_layers,
-        buffers=sum(table.positions * table.dim * table.count * (4 if table.dtype == "float32" else 2) for table in parts.tables),
+        buffers=sum(
+            table.positions * table.dim * table.count * (4 if table.dtype == "float32" else 2) for table in parts.tables
+        ),
         rope_tables=" + ".join(f"{table.positions}×{table.dim}" for table in parts.tables),
         derived_max_len=length,
         max_len_key=key,
@@ -126,7 +128,7 @@ def architecture_class(root: ConfigReader) -> str:
     """The first architecture that config.json names. Raises UnknownModel where it names none."""
     names = root.strings("architectures")
     if not names:
-        raise UnknownModel("config.json names no architectures", "add \"architectures\" to config.json")
+        raise UnknownModel("config.json names no architectures", 'add "architectures" to config.json')
     return names[0][:100]
 
 

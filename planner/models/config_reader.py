@@ -136,11 +136,20 @@ class ConfigReader:
         """A number of layers, at most 1000."""
         return self.integer(*(names or ("num_hidden_layers",)), default=default, high=MAX_LAYERS)
 
+    def text_pattern(self, name: str, layers: int) -> str:
+        """A text with one letter per layer. Raises UnknownModel where it is too short."""
+        value = self.data.get(name)
+        if not isinstance(value, str) or len(value) < layers:
+            raise self.problem(name, value, f"a text of {layers} letters, one per layer")
+        return value[:layers]
+
     def layer_types(self, layers: int, *names: str) -> tuple[str, ...]:
         """A list that names a kind for each layer; empty where there is none. Raises UnknownModel where it is too short."""
         kinds = self.strings(*(names or ("layer_types",)))
         if kinds and len(kinds) < layers:
-            raise UnknownModel(f"{self.where}: {(names or ('layer_types',))[0]} names {len(kinds)} of {layers} layers", _FIX)
+            raise UnknownModel(
+                f"{self.where}: {(names or ('layer_types',))[0]} names {len(kinds)} of {layers} layers", _FIX
+            )
         return kinds[:layers]
 
 

@@ -17,7 +17,13 @@ from planner.models.architecture import UnknownModel
 _LAYER = re.compile(r"^(?P<before>.*?)(?:^|(?<=\.))layers\.(?P<index>\d{1,4})(?P<after>(?:[.*].*)?)$")
 _EXPERT = re.compile(r"\bexperts\.\d{1,5}(?=\.|$)")
 _OTHER_STACKS = re.compile(r"visual|vision|audio|mtp|encoder|nextn|draft|image|adapter")
-_SPELLINGS = ("model.layers.", "model.language_model.layers.", "language_model.model.layers.", "backbone.layers.", "layers.")
+_SPELLINGS = (
+    "model.layers.",
+    "model.language_model.layers.",
+    "language_model.model.layers.",
+    "backbone.layers.",
+    "layers.",
+)
 #: Fused modules of the engine, by the first of their parts in the checkpoint.
 FUSED = {
     "q_proj": "qkv_proj",
@@ -49,7 +55,9 @@ class ModulePatterns:
                 pattern, cost = bounded_regex(name[3:])
                 steps += cost
                 if steps > _STEPS:
-                    raise UnknownModel("the quantization config's patterns are too many to evaluate", "shorten its ignore list")
+                    raise UnknownModel(
+                        "the quantization config's patterns are too many to evaluate", "shorten its ignore list"
+                    )
                 self.general[("regex", pattern)] = None
                 self.layered = self.layered or bool(re.search(r"layers\W*[(\[\d]", name))
                 continue
@@ -140,7 +148,9 @@ def bounded_regex(source: str) -> tuple[re.Pattern[str], int]:
     """
     quantifiers, stack = 0, [False]
     position, length = 0, len(source)
-    refusal = UnknownModel(f"the pattern {source[:60]!r} of the quantization config is not evaluated", "simplify the pattern")
+    refusal = UnknownModel(
+        f"the pattern {source[:60]!r} of the quantization config is not evaluated", "simplify the pattern"
+    )
     if length > 400:
         raise refusal
     while position < length:

@@ -161,7 +161,9 @@ def read_quantization(config: ConfigReader, text: ConfigReader, separate: Any = 
     }
     reader = readers.get(method)
     if reader is None:
-        raise UnknownModel(f"the quantization method {method or 'that config.json leaves out'!r} is not understood", _REMEDY)
+        raise UnknownModel(
+            f"the quantization method {method or 'that config.json leaves out'!r} is not understood", _REMEDY
+        )
     return reader(section)
 
 
@@ -189,7 +191,9 @@ def _fbgemm(section: ConfigReader) -> Quantization:
 def _awq(section: ConfigReader) -> Quantization:
     bits = section.integer("bits", "w_bit", default=4, high=16)
     group = section.integer("group_size", "q_group_size", default=128, low=-1)
-    form = Format(_integer_name(bits, "awq"), group=group, zero_points=section.flag("zero_point", default=True), bits=bits)
+    form = Format(
+        _integer_name(bits, "awq"), group=group, zero_points=section.flag("zero_point", default=True), bits=bits
+    )
     ignore = ModulePatterns(_ignored(section, "modules_to_not_convert"), "substring")
     head = form if section.flag("lm_head") else None
     # Checkpoints leave the vision tower alone even where their list does not say so: the engine reads that off the files.
@@ -232,7 +236,9 @@ def _gptq(section: ConfigReader) -> Quantization:
         if plain:
             ignore = ModulePatterns([*plain, *skipped], "substring")
     head = form if section.flag("lm_head") else None
-    return Quantization("gptq", linear=form, experts=form, head=head, ignore=ignore, targets=targets, group=group, towers=False)
+    return Quantization(
+        "gptq", linear=form, experts=form, head=head, ignore=ignore, targets=targets, group=group, towers=False
+    )
 
 
 def _auto_round(section: ConfigReader) -> Quantization:
@@ -351,7 +357,9 @@ def _compressed_format(weights: ConfigReader, inputs: ConfigReader | None, layou
 def _modelopt(section: ConfigReader, nested: ConfigReader | None, separate: Any) -> Quantization:
     inner = nested or section
     algorithm = inner.text("quant_algo").upper()
-    kv_algorithm = inner.text("kv_cache_quant_algo").upper() if isinstance(inner.raw("kv_cache_quant_algo"), str) else ""
+    kv_algorithm = (
+        inner.text("kv_cache_quant_algo").upper() if isinstance(inner.raw("kv_cache_quant_algo"), str) else ""
+    )
     scheme = section.raw("kv_cache_scheme")
     if isinstance(scheme, dict) and scheme.get("type") == "float":
         kv_algorithm = {8: "FP8", 4: "NVFP4"}.get(scheme.get("num_bits") or 0, "")

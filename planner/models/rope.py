@@ -47,7 +47,9 @@ def rotary_table(
     fraction = section.number("partial_rotary_factor", default=-1.0) if section else -1.0
     if fraction <= 0:
         fraction = config.number("partial_rotary_factor", "rotary_pct", "rope_pct", default=1.0)
-    dim = (section.integer("rope_dim", default=0, low=0) if section else 0) or int(head_dim * min(max(fraction, 0.0), 1.0))
+    dim = (section.integer("rope_dim", default=0, low=0) if section else 0) or int(
+        head_dim * min(max(fraction, 0.0), 1.0)
+    )
     positions = positions or config.integer(
         "max_position_embeddings", "n_positions", "seq_length", "max_seq_len", default=8192
     )
@@ -57,9 +59,7 @@ def rotary_table(
         original = section.integer("original_max_position_embeddings", default=positions)
         if kind in ("yarn", "deepseek_yarn", "deepseek_llama_scaling"):
             positions = int(min(original * factor, _MOST))
-        elif kind in ("linear", "ntk"):
-            positions = int(min(positions * factor, _MOST))
-        elif kind == "dynamic" and "alpha" not in section:
+        elif kind in ("linear", "ntk") or (kind == "dynamic" and "alpha" not in section):
             positions = int(min(positions * factor, _MOST))
         elif kind == "longrope":
             positions += config.integer("original_max_position_embeddings", default=original)

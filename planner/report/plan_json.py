@@ -20,7 +20,7 @@ TERMS = ("device", "requested", "weights", "activations", "non_torch", "graphs",
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     """The plan in the contract's form (``schemas/plan.schema.json``)."""
-    engine, model, accelerator, config = plan.engine, plan.model, plan.accelerator, plan.effective
+    engine, model, accelerator = plan.engine, plan.model, plan.accelerator
     workload = plan.workload
     parallel = sizes_of(plan)
     result: dict[str, Any] = {

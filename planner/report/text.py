@@ -90,7 +90,8 @@ def summary(result: LintResult) -> str:
         parts.append(f"{len(result.not_evaluated)} not evaluated for want of {facts} fact{_s(facts)}")
     if result.problems:
         parts.append(f"{len(result.problems)} could not be checked")
-    where = f"{result.files} file{_s(result.files)}, {result.workloads} workload{_s(result.workloads)}, {result.engines} engine{_s(result.engines)}"
+    seen = (("file", result.files), ("workload", result.workloads), ("engine", result.engines))
+    where = ", ".join(f"{count} {name}{_s(count)}" for name, count in seen)
     return f"{'; '.join(parts)} ({where})"
 
 

@@ -31,7 +31,9 @@ ELSEWHERE = {
     "vllm-project--production-stack--disaggregated-prefill-orchestrated": "the Deployment is the router",
 }
 
-pytestmark = pytest.mark.skipif(not MANIFESTS.is_dir(), reason="the corpus of public manifests is not beside the project")
+pytestmark = pytest.mark.skipif(
+    not MANIFESTS.is_dir(), reason="the corpus of public manifests is not beside the project"
+)
 
 
 class Check(NamedTuple):
@@ -56,7 +58,12 @@ def projects() -> dict[str, Project]:
 def rows() -> Iterator[dict[str, Any]]:
     for line in (MANIFESTS / "index.jsonl").read_text().splitlines():
         row = json.loads(line)
-        if row["split"] == "dev" and row["engine"] == "vllm" and KINDS & set(row["kinds"]) and row["slug"] not in ELSEWHERE:
+        if (
+            row["split"] == "dev"
+            and row["engine"] == "vllm"
+            and KINDS & set(row["kinds"])
+            and row["slug"] not in ELSEWHERE
+        ):
             yield row
 
 
@@ -118,19 +125,27 @@ def share(found: list[Check], field: str) -> float:
 def test_every_file_is_read_or_has_a_true_syntax_error() -> None:
     """Two of the files are broken: merge conflict markers, and a key that stands twice."""
     broken = {
-        slug: [problem for problem in project.files[0].problems] for slug, project in projects().items() if project.files[0].problems
+        slug: [problem for problem in project.files[0].problems]
+        for slug, project in projects().items()
+        if project.files[0].problems
     }
-    assert set(broken) == {
-        "sgl-project--sglang--k8s-distributed-sts",
-        "vllm-project--aibrix--adapter-adapter-s3-example",
-    } or len(broken) == 2, broken.keys()
+    assert (
+        set(broken)
+        == {
+            "sgl-project--sglang--k8s-distributed-sts",
+            "vllm-project--aibrix--adapter-adapter-s3-example",
+        }
+        or len(broken) == 2
+    ), broken.keys()
 
 
 @pytest.mark.parametrize(("field", "target"), [("recognised", 0.98), ("model", 0.95), ("tensor", 0.98), ("gpus", 0.98)])
 def test_vllm_containers_are_read_right(field: str, target: float) -> None:
     found = list(checks())
     assert len(found) >= 60
-    assert share(found, field) >= target, [f"{check.slug}: {check.seen}" for check in found if not getattr(check, field)]
+    assert share(found, field) >= target, [
+        f"{check.slug}: {check.seen}" for check in found if not getattr(check, field)
+    ]
 
 
 if __name__ == "__main__":

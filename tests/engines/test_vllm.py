@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -271,7 +273,7 @@ def test_unknown_model() -> None:
     assert [u.fact for u in found.unknown] == ["model"]
     found = unexpanded("--model", "$MODEL_ID")
     assert found.model is None
-    assert [u.fact for u in found.unknown] == ["engine.flags.model"]
+    assert [u.fact for u in found.unknown] == ["model"]
 
 
 def test_unknown_arguments() -> None:
@@ -443,6 +445,14 @@ def test_random_words_never_raise(words: list[str], version: str) -> None:
 def test_random_config_files_never_crash(text: str) -> None:
     found = with_file(text)
     assert isinstance(found, EngineConfig)
+
+
+def test_flag_table_follows_its_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    root = Path(__file__).resolve().parents[2]
+    schema = json.loads((root / "schemas" / "engine-flags.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads((root / "planner" / "catalog" / "engines" / "vllm_flags.json").read_text()), schema)
 
 
 def test_large_input_is_linear() -> None:

@@ -169,7 +169,9 @@ def main() -> int:
     options = parser.parse_args()
     start = time.perf_counter()
     bad = run(options.count, options.seed, corpus_of(options.folder), print)
-    print(f"{options.count} inputs in {time.perf_counter() - start:.0f} s: {bad} crashed or took over {SLOW_SECONDS:g} s")
+    print(
+        f"{options.count} inputs in {time.perf_counter() - start:.0f} s: {bad} crashed or took over {SLOW_SECONDS:g} s"
+    )
     return int(bad > 0)
 
 

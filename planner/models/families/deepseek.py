@@ -24,8 +24,6 @@ class Experts:
         self.first_dense = config.count("first_k_dense_replace", default=0)
         self.step = config.integer("moe_layer_freq", default=1)
         self.corrected = config.text("topk_method") == "noaux_tc"
-        wide = config.text("moe_router_dtype", default="") == "float32" or config.text("model_type") == "glm_moe_dsa"
-        self.router_dtype = "float32" if wide else "model"
 
     def sparse(self, index: int) -> bool:
         """Whether layer ``index`` has experts."""
@@ -37,7 +35,7 @@ class Experts:
         if not self.sparse(index):
             return feed_forward.gated(builder, path, self.hidden, self.dense), ()
         matrices = [
-            experts.router(self.count, self.hidden, dtype=self.router_dtype),
+            experts.router(self.count, self.hidden),
             *experts.routed(builder, path, self.hidden, self.inner, self.count),
         ]
         if self.shared:
@@ -101,7 +99,9 @@ def deepseek_v1(builder: Builder) -> Parts:
     def build(index: int, path: str) -> Layer:
         pair = attention.projections(builder, f"{path}.self_attn", hidden, heads, kv_heads, head_dim)
         block, vectors = moe.block(index, path)
-        return Layer(attention.cache(heads, kv_heads, head_dim), (*pair, *block), (norm("norms", hidden, count=2), *vectors))
+        return Layer(
+            attention.cache(heads, kv_heads, head_dim), (*pair, *block), (norm("norms", hidden, count=2), *vectors)
+        )
 
     tied = builder.tied()
     return Parts(
@@ -125,7 +125,11 @@ def minicpm3(builder: Builder) -> Parts:
     """MiniCPM3: latent projections, but a cache of full keys and values per head."""
     config = builder.config
     count = config.layers()
-    shape = latent.LatentShape.read(ConfigReader({"v_head_dim": builder.hidden // config.integer("num_attention_heads"), **config.data}, config.where))
+    shape = latent.LatentShape.read(
+        ConfigReader(
+            {"v_head_dim": builder.hidden // config.integer("num_attention_heads"), **config.data}, config.where
+        )
+    )
     inner = config.integer("intermediate_size")
     key_dim = shape.nope + shape.rope
 
@@ -134,8 +138,12 @@ def minicpm3(builder: Builder) -> Parts:
         matrices = (
             builder.linear(f"{path}.self_attn.q_a_proj", shape.q_rank, shape.hidden, "replicated"),
             builder.linear(f"{path}.self_attn.q_b_proj", queries, shape.q_rank, "column"),
-            builder.linear(f"{path}.self_attn.kv_a_proj_with_mqa", shape.kv_rank + shape.rope, shape.hidden, "replicated"),
-            builder.linear(f"{path}.self_attn.kv_b_proj", shape.heads * (shape.nope + shape.value), shape.kv_rank, "column"),
+            builder.linear(
+                f"{path}.self_attn.kv_a_proj_with_mqa", shape.kv_rank + shape.rope, shape.hidden, "replicated"
+            ),
+            builder.linear(
+                f"{path}.self_attn.kv_b_proj", shape.heads * (shape.nope + shape.value), shape.kv_rank, "column"
+            ),
             builder.linear(f"{path}.self_attn.o_proj", shape.hidden, shape.heads * shape.value, "row"),
         )
         vectors = (

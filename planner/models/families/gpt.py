@@ -13,7 +13,9 @@ _PLAIN = ("q_proj", "o_proj", "fc1", "fc2")
 
 
 def _filled(builder: Builder, **defaults: object) -> Builder:
-    config = ConfigReader({**defaults, **{k: v for k, v in builder.config.data.items() if v is not None}}, builder.config.where)
+    config = ConfigReader(
+        {**defaults, **{k: v for k, v in builder.config.data.items() if v is not None}}, builder.config.where
+    )
     return Builder(builder.root, config, builder.quantization, builder.architecture)
 
 
@@ -230,10 +232,21 @@ def mpt(builder: Builder) -> Parts:
 
     def build(index: int, path: str) -> Layer:
         pair = attention.projections(
-            builder, f"{path}.attn", hidden, heads, kv_heads, head_dim, qkv_bias=bias, out_bias=bias, first="Wqkv", out="out_proj"
+            builder,
+            f"{path}.attn",
+            hidden,
+            heads,
+            kv_heads,
+            head_dim,
+            qkv_bias=bias,
+            out_bias=bias,
+            first="Wqkv",
+            out="out_proj",
         )
         mlp = feed_forward.plain(builder, f"{path}.ffn", hidden, ratio * hidden, bias=bias)
-        return Layer(attention.cache(heads, kv_heads, head_dim), (*pair, *mlp), (norm("norms", hidden, bias=bias, count=2),))
+        return Layer(
+            attention.cache(heads, kv_heads, head_dim), (*pair, *mlp), (norm("norms", hidden, bias=bias, count=2),)
+        )
 
     embedding = Matrix("wte", builder.vocab, hidden, "vocab", "model")
     return Parts(

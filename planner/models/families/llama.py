@@ -225,7 +225,9 @@ def glm(builder: Builder) -> Parts:
     config = builder.config
     data = {"partial_rotary_factor": 0.5, **config.data}
     inner = Builder(builder.root, ConfigReader(data, config.where), builder.quantization, builder.architecture)
-    return decoder(inner, qkv_bias=config.flag("attention_bias"), names=("q_proj", "o_proj", "gate_up_proj", "down_proj"))
+    return decoder(
+        inner, qkv_bias=config.flag("attention_bias"), names=("q_proj", "o_proj", "gate_up_proj", "down_proj")
+    )
 
 
 def glm4(builder: Builder) -> Parts:
@@ -358,7 +360,9 @@ def minicpm(builder: Builder) -> Parts:
 
 def smollm3(builder: Builder) -> Parts:
     """SmolLM3: Llama, some layers without rotary positions, tied embeddings."""
-    return decoder(builder, window_per_layer=windows(builder.config, builder.config.layers(), off_by_default=True), tied=True)
+    return decoder(
+        builder, window_per_layer=windows(builder.config, builder.config.layers(), off_by_default=True), tied=True
+    )
 
 
 def mimo(builder: Builder) -> Parts:

@@ -77,7 +77,9 @@ def mixtral(builder: Builder) -> Parts:
         return (experts.router(count, hidden), *routed), ()
 
     parts = moe_decoder(builder, block, window_per_layer=windows(config, config.layers()))
-    return parts._replace(experts=count, experts_per_token=config.integer("num_experts_per_tok", default=2), expert_intermediate=inner)
+    return parts._replace(
+        experts=count, experts_per_token=config.integer("num_experts_per_tok", default=2), expert_intermediate=inner
+    )
 
 
 def phimoe(builder: Builder) -> Parts:
@@ -207,7 +209,10 @@ def granite_moe(builder: Builder) -> Parts:
     shared = config.count("shared_intermediate_size", default=0)
 
     def block(index: int, path: str) -> tuple[tuple[Matrix, ...], tuple[Vector, ...]]:
-        matrices = [experts.router(count, hidden), *experts.routed(builder, f"{path}.block_sparse_moe", hidden, inner, count)]
+        matrices = [
+            experts.router(count, hidden),
+            *experts.routed(builder, f"{path}.block_sparse_moe", hidden, inner, count),
+        ]
         if shared:
             matrices += feed_forward.gated(
                 builder, f"{path}.shared_mlp", hidden, shared, first="input_linear", out="output_linear"

@@ -30,7 +30,10 @@ def hybrid(builder: Builder) -> Parts:
     def block(index: int, path: str) -> tuple[Matrix, ...]:
         if not sparse[index]:
             return feed_forward.gated(builder, f"{path}.mlp", hidden, dense)
-        matrices = [experts.router(expert_count, hidden), *experts.routed(builder, f"{path}.mlp", hidden, inner, expert_count)]
+        matrices = [
+            experts.router(expert_count, hidden),
+            *experts.routed(builder, f"{path}.mlp", hidden, inner, expert_count),
+        ]
         if shared:
             matrices += feed_forward.gated(builder, f"{path}.mlp.shared_expert", hidden, shared)
             matrices.append(builder.plain("shared_expert_gate", 1, hidden))

@@ -90,6 +90,15 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "Qwen3_5MoeForCausalLM": ("qwen_hybrid", "hybrid"),
     "Qwen3_5ForConditionalGeneration": ("qwen_hybrid", "with_vision"),
     "Qwen3_5MoeForConditionalGeneration": ("qwen_hybrid", "with_vision"),
+    # state-space models and their hybrids
+    "MambaForCausalLM": ("mamba", "mamba"),
+    "FalconMambaForCausalLM": ("mamba", "mamba"),
+    "Mamba2ForCausalLM": ("mamba", "mamba2"),
+    "JambaForCausalLM": ("mamba", "jamba"),
+    "BambaForCausalLM": ("mamba", "bamba"),
+    "NemotronHForCausalLM": ("mamba", "nemotron_h"),
+    "GraniteMoeHybridForCausalLM": ("mamba", "granite_hybrid"),
+    "FalconH1ForCausalLM": ("mamba", "falcon_h1"),
     # mixtures of experts
     "MixtralForCausalLM": ("mixtral", "mixtral"),
     "PhiMoEForCausalLM": ("mixtral", "phimoe"),

@@ -17,7 +17,9 @@ def gated_delta_net(
     keys, values = key_heads * key_dim, value_heads * value_dim
     convolved = 2 * keys + values
     matrices = [
-        builder.linear(f"{path}.in_proj_qkv", 2 * keys + 2 * values, hidden, "column", slices=4)._replace(name="in_proj_qkvz"),
+        builder.linear(f"{path}.in_proj_qkv", 2 * keys + 2 * values, hidden, "column", slices=4)._replace(
+            name="in_proj_qkvz"
+        ),
         builder.linear(f"{path}.in_proj_b", 2 * value_heads, hidden, "column", slices=2)._replace(name="in_proj_ba"),
         builder.linear(f"{path}.out_proj", hidden, values, "row"),
     ]

@@ -49,7 +49,12 @@ def projections(
     vectors = [Vector("kv_a_layernorm", shape.kv_rank)]
     if shape.q_rank:
         first = builder.linear(
-            f"{path}.q_a_proj", shape.q_rank + shape.kv_rank + shape.rope, shape.hidden, "replicated", bias=bias, slices=2
+            f"{path}.q_a_proj",
+            shape.q_rank + shape.kv_rank + shape.rope,
+            shape.hidden,
+            "replicated",
+            bias=bias,
+            slices=2,
         )
         matrices = [
             first._replace(name="fused_qkv_a_proj"),
@@ -59,7 +64,9 @@ def projections(
     else:
         matrices = [
             builder.linear(f"{path}.q_proj", queries, shape.hidden, "column"),
-            builder.linear(f"{path}.kv_a_proj_with_mqa", shape.kv_rank + shape.rope, shape.hidden, "replicated", bias=bias),
+            builder.linear(
+                f"{path}.kv_a_proj_with_mqa", shape.kv_rank + shape.rope, shape.hidden, "replicated", bias=bias
+            ),
         ]
     matrices += [
         builder.linear(f"{path}.kv_b_proj", shape.heads * (shape.nope + shape.value), shape.kv_rank, "column"),

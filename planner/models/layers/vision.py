@@ -32,7 +32,9 @@ def blocks(
     """``depth`` transformer blocks. Raises UnknownModel where the heads don't divide the width."""
     if not head_dim:
         if hidden % heads:
-            raise UnknownModel(f"the vision tower's width {hidden} is no multiple of {heads} heads", "correct config.json")
+            raise UnknownModel(
+                f"the vision tower's width {hidden} is no multiple of {heads} heads", "correct config.json"
+            )
         head_dim = hidden // heads
     kv_heads = kv_heads or heads
     form = builder.quantization.tower
