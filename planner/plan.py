@@ -240,7 +240,8 @@ def complete(
     from dataclasses import replace
 
     engine = base.engine
-    unknown = list(engine.unknown)
+    unknown = [gap for gap in engine.unknown if gap.fact.removeprefix("engine.flags.") not in _SIZES]
+    unknown += size_gaps(engine)
     if engine.engine not in EVALUATED_ENGINES or engine.platform not in ("cuda", "rocm"):
         what = engine.engine if engine.engine not in EVALUATED_ENGINES else f"{engine.engine} on {engine.platform}"
         unknown.append(
@@ -354,7 +355,6 @@ def _budgeted(
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
     gaps = list(unknown)
     config = effective(plan.engine, model, accelerator, gpus, plan.pods)
-    gaps.extend(unknown_sizes(plan.engine))
     budget = None
     requirement = None
     if not any(gap.fact == "parallel" for gap in gaps):
@@ -369,6 +369,8 @@ def _budgeted(
             gaps.append(
                 Unknown("budget", f"the engine refuses: {refusal}", "change the setting that it names", plan.position)
             )
+    if budget is not None and any(gap.fact == "engine.memory" for gap in gaps):
+        budget = replace(budget, verdict="unknown")
     return replace(
         plan,
         effective=config,
@@ -379,6 +381,7 @@ def _budgeted(
     )
 
 
+#: Flags that decide memory, and the fact that is not known where their value is not.
 _SIZES = {
     "tensor-parallel-size": "parallel",
     "pipeline-parallel-size": "parallel",
@@ -393,17 +396,27 @@ _SIZES = {
 }
 
 
-def unknown_sizes(engine: EngineConfig) -> Iterator[Unknown]:
-    """Flags that decide memory and whose value could not be expanded."""
+def size_gaps(engine: EngineConfig) -> list[Unknown]:
+    """The facts about memory that hang on arguments which could not be expanded, ``engine.memory`` last for all of them.
+
+    Where words or a config file of the command line are hidden altogether, every flag that is not stated is unknown: a
+    default would be a guess.
+    """
+    gaps: dict[str, Unknown] = {}
+    hidden = next((gap for gap in engine.unknown if gap.fact == "engine.arguments"), None)
+    reasons = {gap.fact: gap for gap in engine.unknown}
     for name, fact in _SIZES.items():
         flag = engine.flags.get(name)
         if flag is not None and not flag.known:
-            yield Unknown(
-                fact,
-                f"--{name} is {flag.raw or 'a variable'!r}, which nothing in the inputs gives a value",
-                f"add the ConfigMap or the value to the inputs, or write --{name} with a number",
-                flag.value_position or flag.position,
-            )
+            cause = reasons.get(f"engine.flags.{name}")
+            reason = cause.reason if cause else f"--{name} is {flag.raw!r}"
+            remedy = cause.remedy if cause else f"write --{name} with a number"
+            gaps.setdefault(fact, Unknown(fact, f"--{name}: {reason}", remedy, flag.value_position or flag.position))
+        elif flag is None and hidden is not None:
+            gaps.setdefault(fact, hidden._replace(fact=fact))
+    if gaps:
+        gaps["engine.memory"] = next(iter(gaps.values()))._replace(fact="engine.memory")
+    return list(gaps.values())
 
 
 def smallest_device(plan: Plan, model: ModelArchitecture) -> Requirement | None:

@@ -44,8 +44,9 @@ def instance_type(name: str) -> Instance | None:
     key = name.strip().lower()[:80]
     table = _table(_cloud(key))
     entry = table["instances"].get(key) if table else None
-    if entry is None and key.startswith("ecs."):
-        entry = table["instances"].get(key.split("-")[0].rsplit(".", 1)[0] if key.count(".") > 1 else key.split("-")[0])
+    alibaba = re.match(r"ecs\.[a-z0-9]{1,20}", key)
+    if entry is None and alibaba:
+        entry = table["instances"].get(alibaba.group())
     if entry is not None:
         return Instance(_devices(entry, name), entry[1], table["provider"])
     for pattern in _CLEAR:

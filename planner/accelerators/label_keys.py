@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
 from planner.accelerators.catalog import all_accelerators, candidates, named
-from planner.accelerators.instance_types import family, instance_type
 from planner.accelerators.partitions import canonical_profile, fraction, resolve
 from planner.units import MIB
 
@@ -134,12 +133,20 @@ def _in_servers(found: tuple[Accelerator, ...]) -> tuple[Accelerator, ...]:
 
 
 def _instance(value: str) -> Meaning | None:
+    from planner.accelerators.instance_types import instance_type
+
     machine = instance_type(value)
     if machine:
         vendors = {product.vendor for product in machine.accelerators}
         return Meaning(machine.accelerators, vendors.pop() if len(vendors) == 1 else "", gpus=machine.gpus)
     # A machine of one's own may be called after its GPU (NVIDIA-DGX-H100); other types are not known here.
     return Meaning(found) if (found := candidates(value)) else Meaning(unknown=bool(value))
+
+
+def _family(value: str) -> Meaning | None:
+    from planner.accelerators.instance_types import family
+
+    return Meaning(found) if (found := family(value)) else None
 
 
 def _product(key: str, value: str) -> Meaning | None:
@@ -215,7 +222,7 @@ def _google(name: str, value: str) -> Meaning | None:
     if name == "gke-max-shared-clients-per-gpu":
         return Meaning(vendor="nvidia", shared=_integer(value) > 1)
     if name == "machine-family":
-        return Meaning(found) if (found := family(value)) else None
+        return _family(value)
     if name == "compute-class":  # free text of the cluster: only what clearly names a card counts (gpu-a100-40gb-x2)
         times = re.search(r"[-_]x(\d{1,2})$", value)
         found = _in_servers(candidates(value))
@@ -249,7 +256,7 @@ def _amazon(name: str, value: str) -> Meaning | None:
     if name in ("instance-gpu-manufacturer", "instance-accelerator-manufacturer"):
         return Meaning(vendor=value.lower() if value.lower() in ("nvidia", "amd", "aws") else "")
     if name == "instance-family":
-        return Meaning(found) if (found := family(value)) else None
+        return _family(value)
     return None
 
 
@@ -335,9 +342,9 @@ def _by_smi(mib: int) -> tuple[Accelerator, ...]:
     for tolerance in (0.0, 0.003):
         exact = [p for p in known if any(abs(size - mib) <= tolerance * size for size in p.smi_mib)]
         if exact:
-            return tuple(exact)
-    seen = [p for p in known if p.memory.low * 0.98 <= mib * MIB <= p.memory.high * 1.005]
-    return tuple(seen)
+            return tuple(sorted(exact, key=lambda product: product.name.endswith("-PCIe")))
+    seen = [p for p in known if p.memory.low * 0.975 <= mib * MIB <= p.memory.high * 1.005]
+    return tuple(sorted(seen, key=lambda product: product.name.endswith("-PCIe")))
 
 
 def _integer(text: str) -> int:

@@ -1,5 +1,7 @@
 """Which accelerators a pod may land on: annotation, node selector, required node affinity, resource names.
 
+Most manifests name none: the catalog and the meaning of labels are imported when one does.
+
 The annotation wins. Selector and affinity narrow each other, the terms of an affinity are alternatives, and the resource a
 container asks for (a MIG slice, a vGPU limit, another vendor's device) narrows the result once more.
 """
@@ -13,21 +15,19 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.accelerators.accelerator import Accelerator, Choice
-from planner.accelerators.catalog import all_accelerators, suggest, united
-from planner.accelerators.label_keys import Meaning, meaning, memory_bounds
-from planner.accelerators.names import parse
-from planner.accelerators.partitions import fraction, has_profile, limited, partition, resolve, time_shared
 from planner.accelerators.resources import DeviceRequest, device_class, device_request
 from planner.estimate import Estimate
 from planner.provenance import Fact, Position
 
 if TYPE_CHECKING:
+    from planner.accelerators.label_keys import Meaning
     from planner.workloads.workload import Container, Pod
 
 ANNOTATION = "planner/accelerator"
-#: What is read of a hostile manifest; real ones have a handful.
+#: What is read of a hostile manifest; real ones have a handful. What lies beyond narrows nothing.
 _MOST_VALUES = 64
-_MOST_TERMS = 64
+_MOST_VALUES_IN_ALL = 1024
+_MOST_TERMS = 32
 _MOST_LABELS = 128
 
 
@@ -44,9 +44,11 @@ def from_pod(pod: Pod, container: Container, annotations: Mapping[str, Fact[str]
         if fact is not None and fact.value.strip():
             return _finish(_annotated(fact), request)
     base = _State()
+    if pod.node_selector:
+        from planner.accelerators.label_keys import meaning
     for key, fact in list(pod.node_selector.items())[:_MOST_LABELS]:
-        base = base.narrowed(meaning(key, fact.value), f"{key}={fact.value[:80]}", fact.position, fact.value)
-    terms = pod.affinity[:_MOST_TERMS]
+        base = base.narrowed(meaning(key, fact.value), f"{key[:160]}={fact.value[:80]}", fact.position, fact.value)
+    terms = _readable(pod)
     state = _united([_term(base, term) for term in terms]) if terms else base
     if not state.products and not state.unknown and not state.vendor and not request:
         state = state._replace(vendor=_hinted_vendor(pod))
@@ -130,6 +132,8 @@ class _State(NamedTuple):
 
     def filtered(self) -> _State:
         """With the bounds, architectures, exclusions and the slice applied to the products."""
+        from planner.accelerators.partitions import time_shared
+
         kept: dict[str, Accelerator] = {}
         for name, product in self.products.items():
             memory = product.memory
@@ -154,6 +158,8 @@ def _annotated(fact: Fact[str]) -> _State:
 
 
 def _names(text: str, words: str, position: Position | None, source: str) -> _State:
+    from planner.accelerators.partitions import resolve
+
     products: dict[str, Accelerator] = {}
     unknown = ""
     for name in [part.strip() for part in text[:1000].replace(";", ",").split(",")][:_MOST_VALUES]:
@@ -164,17 +170,30 @@ def _names(text: str, words: str, position: Position | None, source: str) -> _St
     return _State(products, bool(products), (words,), position, source, unknown, open=bool(products and unknown))
 
 
+def _readable(pod: Pod) -> list[list[tuple[str, str, tuple[str, ...], Position]]]:
+    """The terms of the required node affinity within what is read of a manifest."""
+    left = _MOST_VALUES_IN_ALL
+    terms = []
+    for term in pod.affinity[:_MOST_TERMS]:
+        expressions = []
+        for key, operator, values, position in term[:_MOST_LABELS]:
+            left -= 1 + min(len(values), _MOST_VALUES)
+            if left > 0:
+                expressions.append((key, operator, values[:_MOST_VALUES], position))
+        terms.append(expressions)
+    return terms
+
+
 def _term(base: _State, term: Iterable[tuple[str, str, tuple[str, ...], Position]]) -> _State:
     """One alternative of the affinity, on top of the node selector."""
+    from planner.accelerators.label_keys import Meaning, meaning, memory_bounds
+
     state = base
-    for number, (key, operator, values, position) in enumerate(term):
-        if number >= _MOST_LABELS:
-            break
-        values = values[:_MOST_VALUES]
-        words = f"{key} {operator} {','.join(values)}"[:160].strip()
+    for key, operator, values, position in term:
+        words = f"{key[:160]} {operator[:12]} {','.join(value[:80] for value in values[:8])}".strip()[:200]
         if operator == "In" and values:
             said = _any_of([meaning(key, value) for value in values])
-            state = state.narrowed(said, words, position, ",".join(values))
+            state = state.narrowed(said, words, position, ", ".join(value[:80] for value in values[:4]))
         elif operator == "NotIn":
             out = {_base(product) for value in values for product in (meaning(key, value) or Meaning()).products}
             if out:
@@ -190,6 +209,8 @@ def _term(base: _State, term: Iterable[tuple[str, str, tuple[str, ...], Position
 
 def _any_of(said: list[Meaning | None]) -> Meaning | None:
     """What an expression with several values says: one of them holds."""
+    from planner.accelerators.label_keys import Meaning
+
     told = [item for item in said if item is not None]
     if not told:
         return None
@@ -304,6 +325,8 @@ def _finish(state: _State, request: DeviceRequest | None) -> Choice:
 
 
 def _remedy(state: _State) -> str:
+    from planner.accelerators.catalog import suggest
+
     if state.contradiction:
         return f"correct the labels, or name the accelerator with the annotation `{ANNOTATION}: H100-80GB`"
     if state.unknown:
@@ -322,6 +345,8 @@ def _remedy(state: _State) -> str:
 
 def _by_resource(request: DeviceRequest) -> list[Accelerator]:
     """The products that a resource's name alone tells: those with the MIG profile, or one NPU."""
+    from planner.accelerators.partitions import has_profile, resolve
+
     if request.kind == "mig" and request.profile:
         return [product for product in _with_mig() if has_profile(product, request.profile)]
     if request.kind == "npu":
@@ -331,11 +356,15 @@ def _by_resource(request: DeviceRequest) -> list[Accelerator]:
 
 @cache
 def _with_mig() -> tuple[Accelerator, ...]:
+    from planner.accelerators.catalog import all_accelerators
+
     return tuple(product for product in all_accelerators() if product.partitions)
 
 
 def _sliced(product: Accelerator, profile: str) -> Accelerator | None:
     """The product's slice of a profile, the product itself where no slice is asked for, None where it has none such."""
+    from planner.accelerators.partitions import has_profile, partition
+
     if not profile:
         return product
     if profile.startswith("amd "):
@@ -360,6 +389,8 @@ def _compute_partition(product: Accelerator, mode: str) -> Accelerator:
 
 
 def _vgpu(product: Accelerator, request: DeviceRequest) -> Accelerator:
+    from planner.accelerators.partitions import limited, time_shared
+
     if request.memory_limit:
         return limited(product, request.memory_limit, f"{request.resource} with a limit of the device memory")
     if request.memory_percent:
@@ -370,6 +401,8 @@ def _vgpu(product: Accelerator, request: DeviceRequest) -> Accelerator:
 
 def _core(product: Accelerator) -> Accelerator:
     """One NeuronCore's share of a chip's memory."""
+    from planner.accelerators.partitions import fraction
+
     cores = {"NeuronCore-v1": 4, "NeuronCore-v2": 2, "NeuronCore-v3": 8}.get(product.arch, 1)
     part = fraction(product, 1 / cores, "one NeuronCore of the chip")
     return replace(part, name=f"{product.name} core", memory=part.memory._replace(expected=part.memory.high))
@@ -378,6 +411,9 @@ def _core(product: Accelerator) -> Accelerator:
 def _merged(products: list[Accelerator], by_capability: bool) -> list[Accelerator]:
     """Cards that differ in their form only (SXM, PCIe) as one with an interval over both; with ``by_capability``, slices
     of different cards too where memory and compute capability agree."""
+    from planner.accelerators.catalog import united
+    from planner.accelerators.names import parse
+
     groups: dict[object, list[Accelerator]] = {}
     for product in products:
         name = parse(product.name)
@@ -403,6 +439,8 @@ def _base(product: Accelerator) -> str:
 
 
 def _more_specific(one: Accelerator, other: Accelerator) -> Accelerator:
+    from planner.accelerators.partitions import time_shared
+
     part = other if other.partition and not one.partition else one
     return time_shared(part) if (one.shared or other.shared) and not part.shared else part
 

@@ -34,7 +34,7 @@ DEEPEST: Final = 120
 #: Events per file; a CRD bundle of 3 MiB has about 150,000.
 MOST_EVENTS: Final = 400_000
 #: Nodes that aliases may add to those of the file.
-MOST_ALIASED: Final = 50_000
+MOST_ALIASED: Final = 100_000
 #: After so many syntax errors the rest of a file is not read.
 MOST_ERRORS: Final = 20
 #: libyaml compares each %TAG with all before, and each tag with all of them.
@@ -196,7 +196,7 @@ class _Reader:
         stack: list[tuple[Any, Any, Any, Any]] = []
         root: Raw | None = None
         node: Any
-        count = 0
+        count = end = 0
         try:
             while True:
                 event: Any = next_event()
@@ -204,11 +204,11 @@ class _Reader:
                 kind = event.__class__
                 if kind is ScalarEvent:
                     start = event.start_mark.index + base
+                    end = event.end_mark.index + base
                     tag = event.tag
                     if tag is None and event.anchor is None:
-                        node = (event.value, event.style, None, start, event.end_mark.index + base)
+                        node = (event.value, event.style, None, start, end)
                     else:
-                        end = event.end_mark.index + base
                         node = (event.value, event.style, tag, source.behind_properties(start, end), end)
                         if event.anchor is not None:
                             anchors[event.anchor] = node
@@ -229,7 +229,10 @@ class _Reader:
                     continue
                 elif kind is MappingEndEvent or kind is SequenceEndEvent:
                     node = current
-                    node.end = event.end_mark.index + base
+                    if node.flow:
+                        end = event.end_mark.index + base
+                    # libyaml closes a block where the next one starts; it ends with the last thing in it.
+                    node.end = end
                     node.size += count + self.extra
                     if merges and id(node) in merges:
                         self._merge(node)
@@ -238,6 +241,7 @@ class _Reader:
                         current.height = node.height + 1
                 elif kind is AliasEvent:
                     node = self._alias(event, len(stack))
+                    end = event.end_mark.index + base
                     if current is not None and node.__class__ is not tuple and current.height <= node.height:
                         current.height = node.height + 1
                 elif kind is DocumentStartEvent:
@@ -246,11 +250,11 @@ class _Reader:
                     root = None
                     continue
                 elif kind is DocumentEndEvent:
-                    end = event.end_mark.index + base
+                    after = event.end_mark.index + base
                     if root is not None:
-                        self.roots.append(Root(root, self.document_start, end))
+                        self.roots.append(Root(root, self.document_start, after))
                         self.roots_added += 1
-                    self.document_start = end
+                    self.document_start = after
                     continue
                 elif kind is StreamEndEvent:
                     return

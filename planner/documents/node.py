@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.documents.scalars import is_null, resolve
 from planner.documents.source import Source
-from planner.documents.tree import Mapping, Raw, Scalar, Sequence, start_of
+from planner.documents.tree import Mapping, Raw, Scalar, Sequence
 from planner.provenance import Position
 
 
@@ -219,27 +219,9 @@ def _plain(raw: Raw) -> Any:
 
 
 def _end_line(raw: Raw, source: Source) -> int:
-    """The last line of a node. libyaml closes a block where the next one starts, so the last descendant tells."""
-    while not isinstance(raw, tuple) and not raw.flow:
-        inner: Raw | None = None
-        for child in _backwards(raw):
-            # What an alias stands for is elsewhere.
-            if raw.start <= start_of(child) <= raw.end:
-                inner = child
-                break
-        if inner is None:
-            return source.locate(raw.start)[0]
-        raw = inner
-    if isinstance(raw, tuple) and raw[1] in ("|", ">"):
-        # The line breaks behind a block scalar belong to it, whatever it keeps of them.
-        return source.locate(raw[3] + len(source.text[raw[3] : raw[4]].rstrip()))[0]
-    return source.locate(raw[4] if isinstance(raw, tuple) else raw.end)[0]
-
-
-def _backwards(raw: Mapping | Sequence) -> Iterator[Raw]:
-    if isinstance(raw, Sequence):
-        yield from reversed(raw.items)
-    else:
-        for key, value in reversed(raw.pairs.values()):
-            yield value
-            yield key
+    """The last line of a node."""
+    start, end = raw[3:] if isinstance(raw, tuple) else (raw.start, raw.end)
+    # The line breaks behind a block scalar belong to it, whatever it keeps of them.
+    while end > start and source.text[end - 1].isspace():
+        end -= 1
+    return source.locate(end)[0]

@@ -18,8 +18,8 @@ from planner.provenance import Position
 #: Larger inputs are not read. All manifests of one cluster's operators together stay below this.
 LARGEST: Final = 10 * 1024 * 1024
 
-_KIND: Final = re.compile(rb"""(?:^|[\s{,"'])kind["']?\s*:""")
-_API_VERSION: Final = re.compile(rb"""(?:^|[\s{,"'])apiVersion["']?\s*:""")
+_KIND: Final = re.compile(rb"""(?<![\w./-])kind["']?\s*:""")
+_API_VERSION: Final = re.compile(rb"""(?<![\w./-])apiVersion["']?\s*:""")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _JSON_ESCAPE: Final = re.compile(
@@ -29,7 +29,7 @@ _JSON_ESCAPE: Final = re.compile(
 
 def may_hold_workload(data: bytes) -> bool:
     """Whether an input looks like Kubernetes objects (``kind`` and ``apiVersion`` keys), told without parsing it."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         data = data.replace(b"\0", b"")
     return _KIND.search(data) is not None and _API_VERSION.search(data) is not None
 
@@ -118,20 +118,21 @@ def _decode(data: bytes, file: str) -> str | Problem:
     start = Position(file, 1, 1)
     if len(data) > LARGEST:
         return Problem(start, f"larger than {LARGEST // 1024**2} MiB, not read")
-    encoding = "utf-8-sig"
-    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+    encoding = "utf-8"
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    elif data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         encoding = "utf-32"
     elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
-    elif b"\0" in data:
+    if encoding == "utf-8" and b"\0" in data:
         return Problem(start, "a binary file (it holds NUL bytes)")
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        if encoding != "utf-8-sig":
+        if encoding != "utf-8":
             return Problem(start, f"starts like {encoding.upper()} but is not: {error.reason}")
-        # The codec counts from behind a byte order mark.
-        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        at = error.start
         line = data.count(b"\n", 0, at) + 1
         before = data[data.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", "replace")
         return Problem(Position(file, line, len(before) + 1), f"not UTF-8 text (byte 0x{data[at]:02x})")

@@ -14,7 +14,7 @@ Scalar = tuple[str, str, str | None, int, int]
 class Mapping:
     """A mapping. ``pairs``: key text → (node of the key, node of the value), merge keys resolved.
 
-    ``end`` is -1 while it is being read; for a block it is where the next token starts. ``size`` is the number of nodes
+    ``end`` is -1 while it is being read; for a block it is the end of the last thing in it. ``size`` is the number of nodes
     with every alias written out, ``height`` the number of levels below.
     """
 

@@ -48,7 +48,7 @@ from planner.engines.wrappers import ShellCall, program_in, shell_call
 # to succeed in ``a && b`` and is open in ``if a``. UNSURE: of a test whose operands are not known.
 FALSE, TRUE, UNSURE, ORDINARY = 0, 1, 2, 3
 
-_MOST_WORK = 1_000_000  # abstract steps of one container
+_MOST_WORK = 1_500_000  # abstract steps of one container
 _MOST_CHARACTERS = 131_072  # of one value: Linux passes no longer string to a program
 _LONGEST_SCRIPT = 1_048_576
 _MOST_STARTS = 500
@@ -183,13 +183,16 @@ class Interpreter:
 
     def _script(self, pieces: Field) -> int:
         """Reads a script in the current shell; ``exit`` and ``return`` end it."""
-        length = sum(len(piece.text) for piece in pieces)
-        self._spend(length // 8 + 20)
-        if length > _LONGEST_SCRIPT:
+        script = Script([_as_script_text(piece) for piece in pieces])
+        if len(script.text) > _LONGEST_SCRIPT:
             self.complete = False
             return ORDINARY
-        script = Script([_as_script_text(piece) for piece in pieces])
-        status = self._commands(Parser(script).program(), script)
+        self._spend(len(script.text) // 64 + 20)
+        parser = Parser(script)
+        commands = parser.program()
+        self._spend(2 * parser.steps)
+        self.complete &= parser.complete
+        status = self._commands(commands, script)
         self._took("return")
         return status
 
@@ -829,6 +832,7 @@ class Interpreter:
 
     def _substitution(self, part: Substitution, script: Script, fields: _Fields, split: bool) -> None:
         """``$(…)``: resolved for ``echo`` and ``printf`` of known words, unknown otherwise."""
+        self._spend(6)
         spelling = script.spelling(part.start, part.end)
         name = script.text[part.inner_start : part.inner_end] if part.inner_end - part.inner_start < 200 else ""
         if script.text.startswith("$(", part.start) and _UPPER_NAME.fullmatch(name):
@@ -848,7 +852,9 @@ class Interpreter:
         )
 
     def _output(self, script: Script) -> Field | None:
-        commands = Parser(script).program()
+        parser = Parser(script)
+        commands = parser.program()
+        self._spend(10 + 2 * parser.steps)
         if len(commands) != 1 or not isinstance(commands[0], Simple):
             return None
         command = commands[0]

@@ -15,6 +15,8 @@ from planner.engines.pieces import Script
 
 #: The deepest nesting of compound commands and of ``${…}`` that is read; deeper scripts are read up to there.
 DEPTH = 40
+#: The number of words, parts of words and redirections that are read of one script, about a second's worth.
+LENGTH = 300_000
 
 
 class Literal:
@@ -252,8 +254,8 @@ Command = (
 )
 
 
-class TooDeepError(Exception):
-    """The script nests deeper than ``DEPTH``."""
+class TooLargeError(Exception):
+    """The script nests deeper than ``DEPTH`` or is longer than ``LENGTH``."""
 
 
 DECLARATIONS = frozenset({"export", "local", "declare", "typeset", "readonly"})
@@ -264,6 +266,8 @@ _ANSI_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f
 _BLANK = re.compile(r"(?:[ \t\r]|\\\r?\n)+")
 _RUN = re.compile(r"[^ \t\r\n'\"\\$`;&|<>()]+")
 _DOUBLE_RUN = re.compile(r'[^"\\$`]+')
+_ARGUMENT_RUN = re.compile(r"""[^}"'\\$`]+""")
+_QUOTED_ARGUMENT_RUN = re.compile(r'[^}"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PARAMETER = re.compile(r"[A-Za-z_]\w*|[0-9]+|[@*#?$!-]", re.ASCII)
 _SUBSCRIPT = re.compile(r"\[([^\]\n]{0,200})\]")
@@ -286,18 +290,30 @@ class Parser:
         self._end = len(self._text)
         self._depth = 0
         self._heredocs: list[Redirect] = []
+        self._unclosed = False  # a parenthesis before this place never closes
+        #: what has been read, in words and parts of words
+        self.steps = 0
+        #: whether the end was reached
+        self.complete = True
 
     def program(self) -> list[Command]:
-        """All commands; those before the place where the nesting gets too deep."""
+        """All commands; where a bound is reached, those before that place."""
         commands: list[Command] = []
-        with contextlib.suppress(TooDeepError):
+        try:
             self._list(frozenset(), commands)
+        except TooLargeError:
+            self.complete = False
         return commands
+
+    def _step(self, count: int = 1) -> None:
+        self.steps += count
+        if self.steps > LENGTH:
+            raise TooLargeError
 
     def double_quoted(self) -> list[Part]:
         """The parts of the text as between double quotes (arithmetic, a heredoc's body)."""
         parts: list[Part] = []
-        with contextlib.suppress(TooDeepError):
+        with contextlib.suppress(TooLargeError):
             self._double(parts, "")
         return parts
 
@@ -386,6 +402,7 @@ class Parser:
                 self._at += 2
                 continue
             begin = self._at
+            self._step(2)
             command = self._and_or()
             if self._peek() == "&" and self._text[self._at : self._at + 2] != "&&":
                 self._at += 1
@@ -415,6 +432,7 @@ class Parser:
             following = self._pipeline()
             if following is None:
                 break
+            self._step(2)
             items.append((operator, following))
         return first if len(items) == 1 else AndOr(items)
 
@@ -442,6 +460,7 @@ class Parser:
             following = self._command()
             if following is None:
                 break
+            self._step(2)
             commands.append(following)
         return command if len(commands) == 1 and not negated else Pipeline(commands, negated)
 
@@ -475,9 +494,10 @@ class Parser:
         return self._simple()
 
     def _nested(self, reader: Callable[[], Command | None]) -> Command | None:
+        self._step(4)
         self._depth += 1
         if self._depth > DEPTH:
-            raise TooDeepError
+            raise TooLargeError
         command = reader()
         self._depth -= 1
         # Redirections of a compound command change nothing that is looked at.
@@ -597,9 +617,9 @@ class Parser:
         return Group(body, subshell=False)
 
     def _parenthesis(self) -> Command:
-        if self._text.startswith("((", self._at):
+        if self._text.startswith("((", self._at) and not self._unclosed:
             end = self._parenthesis_end(self._at)
-            if self._text.startswith("))", end - 2) and end - 2 >= self._at + 2:
+            if not self._unclosed and self._text.startswith("))", end - 2) and end - 2 >= self._at + 2:
                 node = ArithmeticCommand(self._at + 2, end - 2)
                 self._at = end
                 return node
@@ -716,6 +736,7 @@ class Parser:
         match = _REDIRECT.match(self._text, self._at)
         if not match:
             return False
+        self._step(4)
         self._at = match.end()
         operator = match.group().lstrip("0123456789")
         operator = operator.partition("}")[2] if operator.startswith("{") else operator
@@ -739,7 +760,9 @@ class Parser:
         begin = self._at
         parts: list[Part] = []
         text = self._text
+        self._step()
         while self._at < self._end:
+            self._step()
             run = _RUN.match(text, self._at)
             if run:
                 if "{{" in run.group() and self._brace_placeholder(run, parts):
@@ -812,6 +835,7 @@ class Parser:
         text = self._text
         parts.append(Literal(self._at, self._at, True))
         while self._at < self._end:
+            self._step()
             char = text[self._at]
             if char == '"':
                 if close == '"':
@@ -929,7 +953,7 @@ class Parser:
             self._at = operator.end()
             self._depth += 1
             if self._depth > DEPTH:
-                raise TooDeepError
+                raise TooLargeError
             self._argument(node.argument, quoted)
             self._depth -= 1
             at = self._at
@@ -949,6 +973,7 @@ class Parser:
         """The word after the operator in ``${NAME:-word}``, up to the closing brace (not consumed)."""
         text = self._text
         while self._at < self._end:
+            self._step()
             char = text[self._at]
             if char == "}":
                 return
@@ -981,7 +1006,7 @@ class Parser:
         while at < end:
             match = _NESTING.search(text, at)
             if match is None or match.start() >= end:
-                return end
+                break
             token, at = match.group(), match.end()
             quoted = bool(stack) and stack[-1] == '"'
             if token == "\\":
@@ -1022,6 +1047,7 @@ class Parser:
                 if word and not (word.group(3) or "x")[0].isdigit():
                     heredocs.append((word.group(1) or word.group(2) or word.group(3) or "", token == "<<-"))
                     at = word.end()
+        self._unclosed = True
         return end
 
 

@@ -57,13 +57,14 @@ def capacity_facts(plan: Plan) -> dict[str, Any]:
         "kv_tokens": estimate(capacity.kv_tokens),
         "blocks": estimate(capacity.blocks),
         "longest_request": estimate(capacity.longest_request),
-        "safe_length": _round_down(capacity.longest_request.low),
+        "length_advice": _length_advice(capacity.longest_request.low),
         "bytes_per_request": capacity.bytes_per_request,
         "max_concurrency": {"low": low, "expected": expected, "high": high},
     }
 
 
-def _round_down(length: int) -> int:
-    """A length that people would write: down to a multiple of 1024, or of 16 for short ones."""
+def _length_advice(length: int) -> str:
+    """What to set --max-model-len to: down to a multiple of 1024, or of 16 for short ones, as people would write it."""
     step = 1024 if length >= 2048 else 16
-    return max(0, length // step * step)
+    rounded = max(0, length // step * step)
+    return f"Set --max-model-len {rounded} or less, which surely fits." if rounded else "No length surely fits."

@@ -38,6 +38,7 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
         if place:
             positions[path] = place
     facts: dict[str, Any] = {"name": container.name, "has_gpu": bool(plan.gpu_resource or container.claims)}
+    facts["image_for_gpus"] = container.image is not None and _for_gpus(container.image.value)
     if container.image is not None:
         if container.image.position:
             positions["container.image"] = container.image.position
@@ -48,6 +49,7 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
         if plan.gpus_per_pod.position:
             positions["container.gpus"] = plan.gpus_per_pod.position
     facts["gpus_by_other_means"] = _gpus_by_other_means(plan, container)
+    facts["gpus_look_like_slices"] = _like_slices(plan)
     facts["engine_starts"] = plan.starts
     facts["autopilot"] = _on_gke(plan)
     facts["gpu_resource"] = plan.gpu_resource
@@ -75,21 +77,27 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
 
 
 def _image(reference: str) -> dict[str, Any]:
-    from planner.engines.image import is_pinned, parse_image
+    from planner.engines.image import is_pinned, is_placeholder, parse_image
 
     image = parse_image(reference)
     return {
         "image_tag": image.tag or "",
         "image_pinned": is_pinned(reference),
-        "image_is_placeholder": _is_placeholder(reference),
+        "image_is_placeholder": is_placeholder(reference),
         "image_digest": bool(image.digest),
     }
 
 
-def _is_placeholder(reference: str) -> bool:
-    """Whether an image is to be filled in by somebody else (kustomize, a template, a pipeline)."""
-    upper = reference.rpartition("/")[2].partition(":")[0]
-    return any(mark in reference for mark in "${}<>()") or "__" in reference or upper.isupper() or "my-tag" in reference
+#: Distributions and language images that others install an engine into: they do not tell what it runs on.
+_BASE_IMAGES = ("ubuntu", "debian", "python", "alpine", "busybox", "conda", "miniconda3", "fedora", "ubi9", "ubi8")
+
+
+def _for_gpus(reference: str) -> bool:
+    """Whether an image is an engine's own; a manifest without one is a patch, and a placeholder is filled in elsewhere."""
+    from planner.engines.image import is_placeholder, parse_image
+
+    name = parse_image(reference).repository.rpartition("/")[2]
+    return not is_placeholder(reference) and name not in _BASE_IMAGES
 
 
 def _shared_memory(plan: Plan, container: Container, positions: dict[str, Position]) -> dict[str, Any]:
@@ -138,6 +146,14 @@ def _gpus_by_other_means(plan: Plan, container: Container) -> bool:
     return any(
         mount.kind == "hostPath" and mount.path.startswith(("/dev", "/usr/local/nvidia")) for mount in container.mounts
     )
+
+
+def _like_slices(plan: Plan) -> bool:
+    """Whether a GPU count is more likely one of time slices: no model splits over 5 or 7 GPUs, and an engine that takes
+    half of a card or less leaves it to others."""
+    count = plan.gpus_per_pod.value if plan.gpus_per_pod else 0
+    utilization = plan.engine.get("gpu-memory-utilization")
+    return count in (5, 7) or (isinstance(utilization, float) and utilization <= 0.5)
 
 
 def _on_gke(plan: Plan) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from planner.lint.cel import NotKnown, RuleError, Runtime
-from planner.lint.finding import Finding, NotEvaluated
+from planner.lint.finding import SEVERITIES, Finding, NotEvaluated
 from planner.lint.message import fill, look_up, printable
 from planner.lint.rule import BrokenRule, Rule
 from planner.provenance import Position, Unknown
@@ -52,15 +52,11 @@ def evaluate(
     missing: dict[tuple[str, ...], NotEvaluated] = {}
     ordered = _causes_first(rules)
     for subject in subjects:
-        reported: set[tuple[str, int]] = set()
+        reported: dict[tuple[str, int], int] = {}
         bound_cache: dict[Any, Any] = {}
         for rule in ordered:
-            if any((cause, -1) in reported for cause in rule.silenced_by):
-                continue
             settings = {**dict(rule.parameters), **((parameters or {}).get(rule.id) or {})}
             for number, extra, place in _instances(rule, subject):
-                if any((cause, number) in reported for cause in rule.silenced_by):
-                    continue
                 facts = (
                     subject.facts if not extra and not settings else {**subject.facts, **extra, "parameters": settings}
                 )
@@ -71,11 +67,15 @@ def evaluate(
                 if gap is not None:
                     missing.setdefault((rule.id, subject.workload, subject.container, gap.fact), gap)
                 elif case_number is not None:
-                    finding = _finding(rule, case_number, subject, facts, place)
-                    findings.setdefault((finding.rule, finding.position, finding.message), finding)
-                    reported.add((rule.id, number))
-                    if rule.scope != "rank":
-                        reported.add((rule.id, -1))
+                    grave = SEVERITIES.index(rule.cases[case_number].severity)
+                    # A cause speaks for its effects, unless the effect is the graver of the two.
+                    silent = any(reported.get((cause, number), -1) >= grave for cause in rule.silenced_by)
+                    for place_of_rule in {number, -1}:
+                        key_of_rule = (rule.id, place_of_rule)
+                        reported[key_of_rule] = max(grave, reported.get(key_of_rule, -1))
+                    if not silent:
+                        finding = _finding(rule, case_number, subject, facts, place)
+                        findings.setdefault((finding.rule, finding.position, finding.message), finding)
     return Outcome(tuple(sorted(findings.values(), key=lambda f: f.sort_key)), tuple(missing.values()))
 
 

@@ -114,12 +114,13 @@ def rank_weights(
     parts: list[tuple[str, int]] = []
     layers = _layers_bytes(model, stages[pipeline_rank], formats, kernel, rank)
     parts.append((f"{len(stages[pipeline_rank])} layers", layers))
-    if first or (last and model.tied_embeddings):
+    if first or model.embedding_everywhere or (last and model.tied_embeddings):
         parts.append(("embedding", _matrix_bytes(model.embedding, formats, kernel, rank) if model.embedding else 0))
     if first:
         parts.append(("positions", sum(_vector_bytes(v, kernel, rank, model) for v in model.embedding_vectors)))
-    if last:
+    if last or model.head_everywhere:
         parts.append(("head", _matrix_bytes(model.head, formats, kernel, rank) if model.head else 0))
+    if last:
         parts.append(("final norm", sum(_vector_bytes(v, kernel, rank, model) for v in model.final_vectors)))
     for tower in model.towers:
         if (tower.stage == "first" and first) or (tower.stage == "last" and last) or tower.stage == "all":
@@ -175,6 +176,8 @@ def _layer_bytes(layer: Layer, model: ModelArchitecture, formats: dict[str, Form
 
 
 def _matrix_bytes(matrix: Matrix, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
+    if matrix.until and kernel.version >= matrix.until:
+        return 0
     form = formats[matrix.format]
     n, k, count, biases = local_shape(matrix, rank)
     experts = matrix.experts > 0
@@ -214,6 +217,8 @@ def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int, int]:
 
 def _vector_bytes(vector: Vector, kernel: Kernel, rank: Rank, model: ModelArchitecture) -> int:
     n = vector.n
+    if vector.until and kernel.version >= vector.until:
+        return 0
     if vector.shard == "column":
         n = ceil_div(n, rank.tensor)
     elif vector.shard == "column_kv":

@@ -138,6 +138,7 @@ class Matrix(NamedTuple):
     experts: int = 0
     pad: int = 64
     slices: int = 1  # logical shards fused in one parameter: qkv 3, gate_up 2
+    until: tuple[int, ...] = ()  # held only by engine versions before this one, and no parameter of the model since
 
 
 class Vector(NamedTuple):
@@ -151,6 +152,8 @@ class Vector(NamedTuple):
     shard: str = "replicated"
     dtype: str = "model"
     count: int = 1
+    until: tuple[int, ...] = ()
+    buffer: bool = False  # computed by the engine, no parameter of the model
 
 
 class Format(NamedTuple):
@@ -266,6 +269,9 @@ class ModelArchitecture:
     rotary_tables: tuple[RotaryTable, ...] = ()
     #: small 16-bit parameters beside the embedding on the first stage (learned positions, embedding norms)
     embedding_vectors: tuple[Vector, ...] = ()
+    #: whether every pipeline stage holds the embedding or the head, used or not (the engine's model class decides)
+    embedding_everywhere: bool = False
+    head_everywhere: bool = False
 
     @property
     def num_layers(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from planner.models.architecture import Matrix, ModelArchitecture, UnknownModel, Vector
 from planner.models.builder import Builder, Parts
 from planner.models.config_reader import ConfigReader
-from planner.models.families.table import FAMILIES
+from planner.models.families.table import EMBEDDING_ON_EVERY_STAGE, FAMILIES, HEAD_ON_EVERY_STAGE
 from planner.models.quantization import read_quantization
 from planner.models.rope import rope_section, rope_type
 
@@ -121,6 +121,8 @@ def _architecture(config: Any, quant_config: Any, id: str, checkpoint_bytes: int
         extra=parts.extra,
         rotary_tables=parts.tables,
         embedding_vectors=parts.embedding_vectors,
+        embedding_everywhere=name in EMBEDDING_ON_EVERY_STAGE,
+        head_everywhere=name in HEAD_ON_EVERY_STAGE,
     )
 
 
@@ -182,10 +184,12 @@ def count_parameters(parts: Parts) -> int:
 
 def matrix_parameters(matrix: Matrix) -> int:
     """Weights and biases of a matrix, all experts and copies."""
+    if matrix.until:
+        return 0
     size = matrix.n * matrix.k + (matrix.n if matrix.bias else 0)
     return size * matrix.count * max(matrix.experts, 1)
 
 
 def vector_parameters(vector: Vector) -> int:
     """Elements of a vector, all copies."""
-    return vector.n * vector.count
+    return 0 if vector.until or vector.buffer else vector.n * vector.count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,6 @@ def chosen(choice: Choice) -> list[str]:
         ("node.kubernetes.io/instance-type", "g5.12xlarge", ["A10G"]),
         ("beta.kubernetes.io/instance-type", "Standard_NC24ads_A100_v4", ["A100-80GB-PCIe"]),
         ("node.kubernetes.io/instance-type", "a3-ultragpu-8g", ["H200"]),
-        ("node.kubernetes.io/instance-type", "BM.GPU.MI300X.8", ["MI300X"]),
         ("node.kubernetes.io/instance-type", "gd-8xh100ib-i128", ["H100-80GB-SXM"]),
         ("node.kubernetes.io/instance-type", "ecs.gn7i-c8g1.2xlarge", ["A10"]),
         ("karpenter.azure.com/sku-gpu-name", "A100", ["A100-80GB-PCIe", "A100-40GB-SXM"]),
@@ -82,6 +82,7 @@ def test_labels_of_nvidia_nodes(key: str, value: str, expected: list[str]) -> No
         ({"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}, "amd.com/gpu", ["MI300X"]),
         ({"amd.com/gpu.device-id": "75a3"}, "amd.com/gpu", ["MI355X"]),
         ({"beta.amd.com/gpu.device-id.74a5": "8"}, "amd.com/gpu", ["MI325X"]),
+        ({"node.kubernetes.io/instance-type": "BM.GPU.MI300X.8"}, "amd.com/gpu", ["MI300X"]),
         ({"habana.ai/device-type": "gaudi3"}, "habana.ai/gaudi", ["Gaudi3"]),
         ({"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}, "google.com/tpu", ["TPU-v6e"]),
         ({"karpenter.k8s.aws/instance-accelerator-name": "trainium2"}, "aws.amazon.com/neuron", ["Trainium2"]),
@@ -394,14 +395,13 @@ def test_no_manifest_breaks_it(selector, terms, annotation, limits) -> None:  # 
 
 
 def test_a_flood_of_labels_is_quick() -> None:
-    flood = [
-        [(f"nvidia.com/gpu.product{j}", "In", [f"NVIDIA-{i}-{j}-4090" for i in range(3000)]) for j in range(50)]
-        for _ in range(200)
-    ]
-    start = time.perf_counter()
-    from_pod(pod({f"gpu.nvidia.com/k{i}": "x" * 5000 for i in range(5000)}, flood), ONE_GPU)
-    from_pod(
-        pod(terms=[[("nvidia.com/gpu.product", "In", [f"NVIDIA-{i}-4090" for i in range(5000)])] * 500] * 500), ONE_GPU
+    values = tuple(f"NVIDIA-{number}-4090" for number in range(5000))
+    term = tuple((f"gpu.nvidia.com/k{number}", "In", values, AT) for number in range(500))
+    flood = replace(
+        pod({f"nvidia.com/k{number}": "x" * 5000 for number in range(5000)}),
+        affinity=((("nvidia.com/gpu.product", "In", values, AT),) * 500, *[term] * 500),
     )
+    start = time.perf_counter()
+    from_pod(flood, ONE_GPU)
     from_pod(pod(annotations={"planner/accelerator": "4090," * 100_000}), ONE_GPU)
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 1

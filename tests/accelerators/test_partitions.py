@@ -31,7 +31,7 @@ def test_a_slice_without_a_public_figure_is_its_share_of_the_memory() -> None:
     slice_ = partition(h200, "3g.71gb")
     assert slice_.memory.basis == "assumed"
     assert 0.45 * h200.memory.expected < slice_.memory.low < slice_.memory.expected < slice_.memory.high
-    assert slice_.memory.high == h200.memory.expected // 2
+    assert slice_.memory.high == round(h200.memory.expected / 2)
     assert partition(named("A30"), "2g.12gb").memory.high == round(named("A30").memory.expected / 2)
     assert partition(named("RTX-PRO-6000-Server"), "1g.24gb").memory.high < 24 * GIB
 

@@ -74,6 +74,7 @@ folded: >
     )
     assert short(comments) == [
         (5, 3, "ignore[a] tested", True, 6, 8),
+        (9, 25, "ignore[b]", False, 9, 9),
         (11, 3, "ignore[c]", True, 12, 12),
         (18, 3, "ignore[d]", True, 20, 20),
     ]
@@ -97,9 +98,7 @@ def test_items_of_a_list_have_their_own() -> None:
 
 def test_after_a_syntax_error() -> None:
     content = read_bytes(b"a: b: c # planner: x\n---\n# planner: y\nkind: B\n", "f")
-    assert [c.text for c in content.documents[0].comments] == ["x", "y"] or [
-        c.text for c in content.documents[0].comments
-    ] == ["y"]
+    assert "y" in [c.text for c in content.documents[0].comments]
 
 
 def test_windows_line_ends() -> None:

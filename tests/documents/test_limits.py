@@ -21,7 +21,7 @@ def read(text: str, seconds: float = 2.0) -> FileContent:
     return content
 
 
-@pytest.mark.parametrize("opening", ["[", "{", "- ", "? ", "[a, ", "{a: ", "- [", "{? ", "[{", '{"a":['])
+@pytest.mark.parametrize("opening", ["[", "{", "- ", "? ", "[a, ", "{a: ", "- ? ", "{? ", "[{", '{"a":['])
 @pytest.mark.parametrize("count", [130, 200_000])
 def test_deep_nesting(opening: str, count: int) -> None:
     content = read(opening * count)
@@ -67,7 +67,18 @@ def test_ordinary_aliases_are_fine() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["- \n", "a: 1\n", "- *a\n", "---\n", "--- {}\n", "{{ a }}\n", "a: {{ b }}\n", "{% a %}\n", "# planner: x\n", "- &a\n"],
+    [
+        "- \n",
+        "a: 1\n",
+        "- *a\n",
+        "---\n",
+        "--- {}\n",
+        "{{ a }}\n",
+        "a: {{ b }}\n",
+        "{% a %}\n",
+        "# planner: x\n",
+        "- &a\n",
+    ],
 )
 def test_many_lines(line: str) -> None:
     read(line * 100_000)

@@ -125,6 +125,8 @@ def test_end_lines() -> None:
     labels = root("a: {b: 1,\n  c: 2\n}\n\nd: 1\n").get("a")
     assert labels is not None
     assert labels.position.end_line == 3
+    node = root("a:\n- &x {b: 1}\n- - *x\n\n  # c\n- *x\n\nb: |\n  x\n\n\nc:\n\n")
+    assert [value.position.end_line for _, value in node.items()] == [6, 9, 12]
 
 
 def test_paths() -> None:
@@ -202,7 +204,7 @@ def test_merge_keys() -> None:
     assert plain["two"] == {"b": 3, "c": 4, "a": 1}
     assert plain["three"] == {"<<": "x"}
     assert plain["four"] == {"q": 1}
-    assert place(node.get("two", "a")) == (1, 18)
+    assert place(node.get("two", "a")) == (1, 17)
     one = node.get("one")
     assert one is not None
     assert one.position.end_line == 7
@@ -272,12 +274,12 @@ def test_position_of_offsets_outside_the_text() -> None:
 
 
 def test_unicode_line_separators_do_not_shift_lines() -> None:
-    node = root("a: 'x\u2028y\u0085z'\nb: 1\nc: |\n  q\u2028--port\n  r\n")
+    node = root("a: 'x\u2028y\u0085z'\nb: 1\nc: |\n  q\u2028  --port\n  r\n")
     assert place(node.get("b")) == (2, 4)
     c = node.get("c")
     assert c is not None
-    assert c.position_at(c.text.index("--port"))[1:3] == (4, 5)
-    assert c.position_at(c.text.index("r"))[1:3] == (5, 3)
+    assert c.position_at(c.text.index("--port"))[1:3] == (4, 7)
+    assert c.position_at(c.text.rindex("r"))[1:3] == (5, 3)
 
 
 def test_old_line_ends() -> None:

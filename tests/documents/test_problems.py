@@ -92,7 +92,7 @@ def test_merge_conflicts() -> None:
     content = read(f"kind: A\nspec:\n{conflict}---\nkind: B\n---\nkind: C\nspec:\n{conflict}")
     assert [d.kind for d in content.documents] == ["B"]
     assert said(f"kind: A\nspec:\n{conflict}") == ["3:1 a merge conflict that is not resolved (<<<<<<<)"]
-    assert [p.position.line for p in content.problems] == [3, 12]
+    assert [p.position.line for p in content.problems] == [3, 13]
     # in a block scalar it is somebody's text
     assert said("a: |\n  <<<<<<< HEAD\n  =======\n") == []
 

@@ -71,7 +71,9 @@ def test_lists_are_taken_apart() -> None:
         ("E", 4, 13, ""),
         ("FooList", 5, 15, ""),
     ]
-    assert [str(p.position) + " " + p.message for p in content.problems] == ["f:10:3 an item of a List that is no object"]
+    assert [str(p.position) + " " + p.message for p in content.problems] == [
+        "f:10:3 an item of a List that is no object"
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])

@@ -27,7 +27,8 @@ def notices(text: str, file: str = "f.yaml") -> list[str]:
         POD.format(name="{{ include 'x' . }}"),
         POD.format(name="x") + "spec:\n  {{- toYaml .Values.spec | nindent 2 }}\n",
         POD.format(name="x") + "spec:\n  args:\n  - |\n    vllm serve {{ .Values.model }}\n",
-        POD.format(name="x") + "  labels:\n    {{- range $k, $v := .Values.labels }}\n    {{ $k }}: {{ $v }}\n    {{- end }}\n",
+        POD.format(name="x")
+        + "  labels:\n    {{- range $k, $v := .Values.labels }}\n    {{ $k }}: {{ $v }}\n    {{- end }}\n",
         "{{- /*\nCopyright\n*/ -}}\n{{ $x := .Values.a }}\nkind: Pod\n",
     ],
 )

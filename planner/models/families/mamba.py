@@ -18,7 +18,8 @@ def nemotron_h(builder: Builder) -> Parts:
     otherwise: the engine's own default for this class.
     """
     config = builder.config
-    count = config.layers()
+    written = config.raw("hybrid_override_pattern")
+    count = config.layers(default=min(len(written), 1000) if isinstance(written, str) and written else None)
     pattern = config.text_pattern("hybrid_override_pattern", count)
     hidden, (heads, kv_heads, head_dim) = builder.hidden, builder.heads(_attention_heads(config))
     mamba_heads, mamba_dim = config.integer("mamba_num_heads", default=1), config.integer("mamba_head_dim", default=64)
@@ -242,7 +243,7 @@ def falcon_h1(builder: Builder) -> Parts:
             + 2 * groups * config.integer("mamba_d_state", default=256)
             + config.integer("mamba_n_heads", default=128)
         )
-        vectors.append(Vector("mup_vector", width, "buffer_column"))
+        vectors.append(Vector("mup_vector", width, "column", buffer=True))
         return Layer(
             attention.cache(heads, kv_heads, head_dim),
             (*pair, *matrices, *mlp),

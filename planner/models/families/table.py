@@ -70,6 +70,9 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "Gemma3ForCausalLM": ("gemma", "gemma3_text"),
     # vision-language models
     "Gemma3ForConditionalGeneration": ("multimodal", "gemma3"),
+    "Gemma4ForConditionalGeneration": ("gemma_n", "gemma4"),
+    "Gemma4ForCausalLM": ("gemma_n", "gemma4_text"),
+    "Gemma3nForCausalLM": ("gemma_n", "gemma3n_text"),
     "Qwen2VLForConditionalGeneration": ("multimodal", "qwen2_vl"),
     "Qwen2_5_VLForConditionalGeneration": ("multimodal", "qwen2_5_vl"),
     "Qwen3VLForConditionalGeneration": ("multimodal", "qwen3_vl"),
@@ -111,4 +114,28 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "Glm4MoeForCausalLM": ("mixtral", "glm4_moe"),
     "SolarOpenForCausalLM": ("mixtral", "glm4_moe"),
     "MiniMaxM2ForCausalLM": ("mixtral", "minimax_m2"),
+    "MiMoV2FlashForCausalLM": ("mimo_v2", "mimo_v2"),
+    "MiMoV2ForCausalLM": ("mimo_v2", "mimo_v2"),
 }
+
+#: Classes whose embedding is built on every pipeline stage, needed or not (vLLM model_executor/models, 0.19 to 0.32).
+EMBEDDING_ON_EVERY_STAGE = frozenset(
+    "BloomForCausalLM ChatGLMModel ChatGLMForConditionalGeneration CohereForCausalLM Cohere2ForCausalLM FalconForCausalLM "
+    "RWForCausalLM GemmaForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma3nForCausalLM "
+    "Gemma4ForCausalLM Gemma4ForConditionalGeneration GPT2LMHeadModel GPTJForCausalLM GptOssForCausalLM "
+    "GraniteMoeForCausalLM GraniteMoeHybridForCausalLM GraniteMoeSharedForCausalLM InternLM2ForCausalLM JambaForCausalLM "
+    "MambaForCausalLM FalconMambaForCausalLM Mamba2ForCausalLM MiniCPMForCausalLM MixtralForCausalLM NemotronHForCausalLM OlmoeForCausalLM "
+    "OPTForCausalLM PhiMoEForCausalLM Qwen2MoeForCausalLM Qwen3MoeForCausalLM Qwen3VLMoeForConditionalGeneration "
+    "Qwen3NextForCausalLM Qwen3_5ForCausalLM Qwen3_5MoeForCausalLM Qwen3_5ForConditionalGeneration "
+    "Qwen3_5MoeForConditionalGeneration StableLmForCausalLM StableLMEpochForCausalLM Lfm2ForCausalLM Lfm2MoeForCausalLM "
+    "MuseGlimmerForCausalLM OlmoHybridForCausalLM".split()
+)
+#: The same of the output head.
+HEAD_ON_EVERY_STAGE = frozenset(
+    "BloomForCausalLM ChatGLMModel ChatGLMForConditionalGeneration FalconForCausalLM RWForCausalLM GPT2LMHeadModel "
+    "GPTJForCausalLM GptOssForCausalLM GraniteMoeForCausalLM GraniteMoeHybridForCausalLM GraniteMoeSharedForCausalLM "
+    "InternLM2ForCausalLM JambaForCausalLM MambaForCausalLM FalconMambaForCausalLM Mamba2ForCausalLM MiniCPMForCausalLM "
+    "MixtralForCausalLM NemotronHForCausalLM OlmoeForCausalLM OPTForCausalLM PhiMoEForCausalLM Qwen2MoeForCausalLM "
+    "Qwen3MoeForCausalLM Qwen3VLMoeForConditionalGeneration Qwen3NextForCausalLM StableLmForCausalLM "
+    "StableLMEpochForCausalLM OlmoHybridForCausalLM".split()
+)

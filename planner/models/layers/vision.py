@@ -223,3 +223,31 @@ def llama4(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
     ]
     table = RotaryTable(patches, hidden // heads, "float32")
     return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
+
+
+def gemma4(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
+    """Gemma 4: two-dimensional position tables, norms around both blocks, gated; whole on every rank (Transformers' own)."""
+    hidden = config.integer("hidden_size", default=768)
+    inner, depth = config.integer("intermediate_size", default=3072), config.layers(default=16)
+    heads = config.integer("num_attention_heads", default=12)
+    kv_heads = config.integer("num_key_value_heads", default=heads)
+    head_dim = config.integer("head_dim", default=max(hidden // heads, 1))
+    patch = config.integer("patch_size", default=16)
+    width = (heads + 2 * kv_heads) * head_dim
+    bias = config.flag("attention_bias")
+    matrices = (
+        Matrix("qkv", width, hidden, "replicated", "model", depth, bias),
+        Matrix("o_proj", hidden, heads * head_dim, "replicated", "model", depth, bias),
+        Matrix("gate_up", 2 * inner, hidden, "replicated", "model", depth),
+        Matrix("down", hidden, inner, "replicated", "model", depth),
+        Matrix("patch_embedder", hidden, 3 * patch * patch, "replicated", "model"),
+        Matrix("embed_vision", text_hidden, hidden, "replicated", "model"),
+    )
+    vectors = [
+        norm("norms", hidden, count=4 * depth),
+        norm("head_norms", head_dim, count=2 * depth),
+        Vector("position_embedding_table", 2 * config.integer("position_embedding_size", default=10240) * hidden),
+    ]
+    if config.flag("standardize"):
+        vectors.append(Vector("standardize", 2 * hidden, buffer=True))
+    return Tower("vision tower", matrices, tuple(vectors), "all", depth, hidden, inner)
