@@ -139,7 +139,7 @@ def _plan_start(
 
     start = starts[0]
     engine = _engine_config(workload, pod, container, start, settings)
-    gpus, resource, kind = gpu_count(container)
+    gpus, resource, kind = gpu_count(container, pod)
     choice = from_pod(pod, container, workload.annotations)
     pods = workload.group_size
     base = Plan(
@@ -314,28 +314,24 @@ def _folders(settings: Settings) -> dict[str, Path]:
 
 def _accelerators(base: Plan, settings: Settings, unknown: list[Unknown]) -> tuple[Accelerator, ...]:
     """What the plan is checked against: an option before the manifest, and an assumption only where that is silent."""
-    from planner.accelerators.catalog import candidates
+    from planner.accelerators.labels import from_name
 
-    remedy = "planner/accelerator: NAME as an annotation (or nvidia.com/gpu.product in nodeSelector)"
-    named = settings.accelerator
     choice = base.choice
-    if not named and choice is not None:
-        if choice.accelerators:
-            return choice.accelerators
+    if settings.accelerator:
+        choice = from_name(settings.accelerator)
+    elif settings.assume_accelerator and (choice is None or not (choice.accelerators or choice.named)):
+        choice = from_name(settings.assume_accelerator)
+    if choice is not None and choice.accelerators:
+        return choice.accelerators
+    remedy = "planner/accelerator: NAME as an annotation (or nvidia.com/gpu.product in nodeSelector)"
+    reason = "nothing names the accelerator"
+    if choice is not None:
+        remedy = choice.remedy or remedy
+        reason = choice.provenance_text or reason
         if choice.named:
-            unknown.append(
-                Unknown("accelerator", f"{choice.named!r} is not in the accelerator catalog", remedy, base.position)
-            )
-            return ()
-    named = named or settings.assume_accelerator
-    if not named:
-        reason = choice.provenance_text if choice and choice.provenance_text else "nothing names the accelerator"
-        unknown.append(Unknown("accelerator", reason, remedy, base.position))
-        return ()
-    found = candidates(named)
-    if not found:
-        unknown.append(Unknown("accelerator", f"{named!r} is not in the accelerator catalog", remedy, base.position))
-    return found
+            reason = f"{choice.named!r} is not in the accelerator catalog"
+    unknown.append(Unknown("accelerator", reason, remedy, (choice.position if choice else None) or base.position))
+    return ()
 
 
 def _budgeted(
@@ -371,6 +367,8 @@ def _budgeted(
             )
     if budget is not None and any(gap.fact == "engine.memory" for gap in gaps):
         budget = replace(budget, verdict="unknown")
+    if budget is not None and budget.verdict == "does-not-fit" and _only_the_length_fails(plan, budget):
+        budget = replace(budget, verdict="may-not-fit", notes=(*budget.notes, "no length and no release are stated"))
     return replace(
         plan,
         effective=config,
@@ -379,6 +377,14 @@ def _budgeted(
         requirement=requirement,
         unknown=tuple(gaps),
     )
+
+
+def _only_the_length_fails(plan: Plan, budget: MemoryBudget) -> bool:
+    """Whether a question without a manifest, a release and a length fails only by the length that the model brings along:
+    it then asks what could run, and a shorter length would."""
+    stated = "max-model-len" in plan.engine.flags or plan.engine.version.provenance.source != "assumption"
+    room = all(rank.bytes("kv_available").high > 0 for rank in budget.ranks)
+    return plan.workload is None and not stated and bool(budget.ranks) and room
 
 
 #: Flags that decide memory, and the fact that is not known where their value is not.
@@ -419,6 +425,23 @@ def size_gaps(engine: EngineConfig) -> list[Unknown]:
     return list(gaps.values())
 
 
+def _may_be(plan: Plan, product: Accelerator) -> bool:
+    """Whether a pod that names no accelerator may land on this product, as far as the manifest tells."""
+    vendor = "amd" if plan.engine.platform == "rocm" else "nvidia"
+    # Boards for the edge and modified cards are no nodes that a cluster offers by chance.
+    if product.vendor != vendor or product.unified or product.partition or "aftermarket" in product.marketing:
+        return False
+    choice = plan.choice
+    if choice is None:
+        return True
+    memory = product.memory
+    return (
+        product.name not in choice.excluded
+        and (not choice.memory_at_least or memory.high >= choice.memory_at_least)
+        and (not choice.memory_at_most or memory.low <= choice.memory_at_most)
+    )
+
+
 def smallest_device(plan: Plan, model: ModelArchitecture) -> Requirement | None:
     """The least device memory that starts this engine, and the catalog's products that have it.
 
@@ -428,8 +451,7 @@ def smallest_device(plan: Plan, model: ModelArchitecture) -> Requirement | None:
     from planner.engines.vllm_defaults import effective
     from planner.memory.vllm_budget import vllm_budget
 
-    vendor = "amd" if plan.engine.platform == "rocm" else "nvidia"
-    products = [a for a in all_accelerators() if a.vendor == vendor and not a.partition]
+    products = [product for product in all_accelerators() if _may_be(plan, product)]
     if not products:
         return None
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None

@@ -132,6 +132,8 @@ class _State(NamedTuple):
 
     def filtered(self) -> _State:
         """With the bounds, architectures, exclusions and the slice applied to the products."""
+        if not self.products:
+            return self._replace(contradiction=self.contradiction or self.names_one)
         from planner.accelerators.partitions import time_shared
 
         kept: dict[str, Accelerator] = {}
@@ -149,8 +151,7 @@ class _State(NamedTuple):
                 part = _sliced(product, self.profile)
                 if part:
                     kept[name] = time_shared(part) if self.shared else part
-        lost = self.names_one and not kept
-        return self._replace(products=kept, contradiction=self.contradiction or lost)
+        return self._replace(products=kept, contradiction=self.contradiction or not kept)
 
 
 def _annotated(fact: Fact[str]) -> _State:
@@ -411,6 +412,8 @@ def _core(product: Accelerator) -> Accelerator:
 def _merged(products: list[Accelerator], by_capability: bool) -> list[Accelerator]:
     """Cards that differ in their form only (SXM, PCIe) as one with an interval over both; with ``by_capability``, slices
     of different cards too where memory and compute capability agree."""
+    if not products:
+        return []
     from planner.accelerators.catalog import united
     from planner.accelerators.names import parse
 

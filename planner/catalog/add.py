@@ -44,7 +44,7 @@ _NOISE_WORDS = """
     use_mamba_kernels z_loss_weight
 """
 NOISE = frozenset(_NOISE_WORDS.split())
-_NOISE_ENDINGS = ("_token_id", "_token_index", "_tokens_ids", "_token_ids", "_token")
+_NOISE_ENDINGS = ("_token_id", "_token_index", "_token_ids")
 
 #: The same inside a quantization scheme: how it was calibrated, not how it is stored.
 _QUANTIZATION_NOISE_WORDS = """

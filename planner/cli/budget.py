@@ -115,9 +115,9 @@ def _from_options(
 
 def _platform(accelerator: str) -> str:
     """The vLLM platform of an accelerator: AMD's is another build of the engine."""
-    from planner.accelerators.catalog import candidates
+    from planner.accelerators.labels import from_name
 
-    found = candidates(accelerator) if accelerator else ()
+    found = from_name(accelerator).accelerators if accelerator else ()
     vendors = {candidate.vendor for candidate in found}
     known = {
         "nvidia": "cuda",

@@ -124,26 +124,16 @@ class Source:
                 width = min((following.start() if following else len(value)) - offset, stop - index)
                 segments.append((offset, stop - width))
                 offset += width + 1
-            elif text[index:stop].strip(" \t"):
-                # Between two lines stand one space or the line breaks that were kept; a blank line has no content.
-                if offset and value[offset : offset + 1] == " " and value[offset - 1] != "\n":
-                    offset += 1
-                else:
-                    while offset < last and value[offset] in "\n\u2028\u2029":
+            else:
+                # Whatever folding makes of breaks and indentation, only blanks stand between the words of two lines.
+                line = text[index:stop]
+                words = line.strip(" \t")
+                if words:
+                    while offset < last and value[offset] in " \t\n\u2028\u2029":
                         offset += 1
-                width = _width(value, offset, text[index:stop])
-                segments.append((offset, stop - width))
-                offset += width
+                    segments.append((offset, index + len(line) - len(line.lstrip(" \t"))))
+                    offset += len(words)
             index = line_end.end() if line_end else end
         if not segments or segments[0][0]:
             segments.insert(0, (0, min(header.end(), end)))
         return segments
-
-
-def _width(value: str, offset: int, line: str) -> int:
-    """The length of the end of ``line``, its indentation dropped, that stands in ``value`` at ``offset``."""
-    bare = len(line.lstrip(" "))
-    spaces = offset
-    while spaces < len(value) and value[spaces] == " ":
-        spaces += 1
-    return min(len(line), bare + spaces - offset)

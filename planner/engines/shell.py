@@ -669,7 +669,9 @@ class Interpreter:
             return Unknowable(f"${name} is known only in the running container")
         value = self._lookup(name)
         if part.subscript in ("@", "*"):
-            return value if isinstance(value, Array | Unset | Unknowable) or value is None else Array([value])
+            if isinstance(value, Unset):
+                return Array([])
+            return value if isinstance(value, Array | Unknowable) or value is None else Array([value])
         if isinstance(value, Array):
             return self._element(value, part.subscript or "0")
         if part.subscript and part.subscript != "0" and not isinstance(value, Unset):
@@ -736,6 +738,8 @@ class Interpreter:
             fields.add(self._unknown(spelling, "this expansion is not followed", script, part.start))
             return
         self._spend(len(items) + 1)
+        if star and not split and not items:
+            fields.add(script.cut(part.start, part.start))
         for index, item in enumerate(items):
             if index:
                 if star and not split:

@@ -833,12 +833,14 @@ class Parser:
     def _double(self, parts: list[Part], close: str) -> None:
         """The inside of double quotes up to and past ``close`` (empty: to the end)."""
         text = self._text
-        parts.append(Literal(self._at, self._at, True))
+        count = len(parts)
         while self._at < self._end:
             self._step()
             char = text[self._at]
             if char == '"':
                 if close == '"':
+                    if len(parts) == count:
+                        parts.append(Literal(self._at, self._at, True))  # an empty word is a word
                     self._at += 1
                     return
                 parts.append(Literal(self._at, self._at + 1, True))

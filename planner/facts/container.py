@@ -37,7 +37,10 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
         place = key_position(node, *keys)
         if place:
             positions[path] = place
-    facts: dict[str, Any] = {"name": container.name, "has_gpu": bool(plan.gpu_resource or container.claims)}
+    facts: dict[str, Any] = {
+        "name": container.name,
+        "has_gpu": bool(plan.gpu_resource or container.claims or _placeholder_gpus(container)),
+    }
     facts["image_for_gpus"] = container.image is not None and _for_gpus(container.image.value)
     if container.image is not None:
         if container.image.position:
@@ -131,6 +134,11 @@ _SHARED_MEMORY = {
     "other": "a volume that is not RAM-backed",
     "host": "that of the host",
 }
+
+
+def _placeholder_gpus(container: Container) -> bool:
+    """Whether a GPU count is there and only its number is filled in elsewhere."""
+    return any("gpu" in gap.fact.lower() for gap in container.unknown_resources)
 
 
 def _gpus_by_other_means(plan: Plan, container: Container) -> bool:

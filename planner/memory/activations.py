@@ -1,61 +1,216 @@
-"""The peak of the profile run: what one step at full batch needs above the weights, and gives back afterwards."""
+"""The peak of the profile run: what one step at full batch needs above the weights, and gives back afterwards.
+
+The engine runs one forward pass over ``max_num_batched_tokens`` tokens and one pass of the sampler over
+``min(max_num_seqs, max_num_batched_tokens)`` rows (and the multimodal encoder before them). The phases follow one another,
+so the largest counts. Tensor sizes come from the architecture; how much of them is alive at once comes from start-up logs
+(``planner.memory.coefficients``).
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
-from planner.models.architecture import ModelArchitecture
-from planner.units import format_bytes
+from planner.memory.coefficients import (
+    ENCODER_FACTOR,
+    EXPERTS_FACTOR,
+    EXPERTS_KEPT,
+    FORWARD_FACTOR,
+    PROFILE_SLACK_GIB,
+    SAMPLER_BYTES,
+)
+from planner.models.architecture import LatentAttention, ModelArchitecture
+from planner.units import GIB, format_bytes
 
-#: Bytes of the fp32 logits pipeline per vocabulary entry and sampled row, by sampler.
-_SAMPLER_BYTES = {"torch": 26.0, "triton": 14.0, "flashinfer": 10.0}
+#: Bytes per element of activations (16-bit types).
+_ELEMENT = 2
+#: Patches of the encoder per token of the decoder: 2×2 merging is usual, Gemma-3 pools 4×4.
+_PATCHES_PER_TOKEN = {"gemma3": 16}
+#: Largest item of encoders whose size follows the input (Qwen-VL class), in decoder tokens.
+_LARGEST_ITEM = 16384
+#: Quantisation methods that make a one-byte copy of every linear layer's input.
+_QUANTISED_INPUTS = ("fp8", "compressed-tensors", "modelopt", "fbgemm_fp8", "int8", "w8a8", "deepseek")
 
 
-def profile_peak(model: ModelArchitecture, config: EffectiveConfig, accelerator: Accelerator | None) -> Term:
+class Phases(NamedTuple):
+    """Bytes that the phases of the profile run hold at their peak, by tensor sizes alone, before any coefficient.
+
+    ``forward``: one decoder layer of the forward pass; ``experts``: work space of the routed experts; ``latent``: the
+    up-projection that MLA simulates; ``hidden``: the hidden states that stay alive for the sampler; ``entries``: sampled
+    rows × vocabulary; ``encoder``: the multimodal encoder; ``encoded``: its outputs, which stay alive for the rest.
+    """
+
+    forward: int
+    experts: int
+    latent: int
+    hidden: int
+    entries: int
+    encoder: int
+    encoded: int
+
+
+def profile_peak(
+    model: ModelArchitecture,
+    config: EffectiveConfig,
+    accelerator: Accelerator | None,
+    *,
+    last_stage: bool = True,
+    version_assumed: bool = False,
+) -> Term:
     """The transient peak of the profile run of one rank, in bytes.
 
-    The phases follow one another, so the largest counts: the forward pass over ``max_num_batched_tokens`` tokens, or the
-    sampler over ``min(max_num_seqs, max_num_batched_tokens)`` rows while the hidden states are still alive.
-    Source: reference on vLLM's memory, 6.1–6.3 (read in vLLM's source; the factors are engineering estimates).
+    ``last_stage``: this pipeline stage holds the head and samples. ``version_assumed``: the release is not known, so that the
+    interval covers the samplers of all releases. Source: reference on vLLM's memory, 6.1–6.3, and start-up logs.
     """
     del accelerator
-    tokens = config.max_num_batched_tokens.value
-    rows = min(config.max_num_seqs.value, tokens)
-    tp = max(1, config.parallel.tensor)
-    hidden = model.hidden_size
-    element = 2
-    q_width = model.heads * model.head_dim // tp
-    kv_width = max(1, model.kv_heads // tp) * model.head_dim
-    residual = 2 * element * tokens * hidden
-    attention = element * tokens * (2 * q_width + 2 * kv_width)
-    feed_forward = element * tokens * (3 * max(model.intermediate_size, 1) // tp + hidden)
-    reduce_copy = element * tokens * hidden if tp > 1 else 0
-    forward = residual + max(attention, feed_forward) + reduce_copy
-    experts = 0
-    if model.is_moe:
-        inner = model.moe_intermediate_size if config.parallel.expert else model.moe_intermediate_size // tp
-        per_token = model.experts_per_token * (max(inner, hidden) + max(2 * inner, hidden))
-        experts = element * tokens * per_token
-    sampler = int(rows * model.vocab_size * _SAMPLER_BYTES.get(config.sampler, 26.0)) if not model.pooling else 0
-    sampling_phase = sampler + element * tokens * hidden
-    eager = 1.4 if config.enforce_eager.value else 1.0
-    peak = max(eager * forward + experts, sampling_phase)
-    expected = int(1.15 * peak + 0.15 * 2**30)
+    sizes = phases(model, config, last_stage=last_stage)
+    kind = sampler_kind(config)
+    factor = FORWARD_FACTOR["eager" if is_eager(config) else "compiled"]
+    bounds = []
+    for bound in range(3):
+        # The up-projection and the experts' work space are never alive at once, unless the space is kept for all layers.
+        kept = sizes.experts * EXPERTS_KEPT[bound] if config.version >= (0, 13) else 0.0
+        experts = sizes.experts * EXPERTS_FACTOR[bound]
+        forward = factor[bound] * sizes.forward + max(experts, sizes.latent + kept)
+        sampling = sizes.entries * _sampler_bytes(config, kind, bound, version_assumed) + sizes.hidden + kept
+        encoder = sizes.encoder * ENCODER_FACTOR[bound]
+        peak = max(max(forward, sampling) + sizes.encoded, encoder)
+        bounds.append(int(peak + PROFILE_SLACK_GIB[bound] * GIB))
+    expected = sizes.entries * SAMPLER_BYTES[kind][1]
+    rows = sizes.entries // max(1, model.vocab_size)
+    tokens = config.max_num_batched_tokens
     return Term(
         "activations",
-        Estimate(int(0.6 * expected), expected, int(1.5 * expected), "measured"),
-        "1.15 × max(forward + experts, hidden + sampler) + 0.15 GiB",
+        Estimate(bounds[0], bounds[1], bounds[2], "measured"),
+        "max(forward + experts or latent up-projection, hidden + sampler, encoder) + slack",
         (
-            Input("max_num_batched_tokens", f"{tokens:,}", str(config.max_num_batched_tokens.provenance)),
+            Input("max_num_batched_tokens", f"{tokens.value:,}", str(tokens.provenance)),
             Input("max_num_seqs", f"{config.max_num_seqs.value:,}", str(config.max_num_seqs.provenance)),
-            Input("forward", format_bytes(forward), "hidden, intermediate and head sizes of the model"),
-            Input("experts", format_bytes(experts), "routed experts per token"),
-            Input("sampler", format_bytes(sampler), f"{config.sampler} sampler over the vocabulary"),
+            Input(
+                "forward", format_bytes(factor[1] * sizes.forward), "hidden, intermediate and head sizes of the model"
+            ),
+            Input("experts", format_bytes(sizes.experts * EXPERTS_FACTOR[1]), "routed experts per token"),
+            Input("latent", format_bytes(sizes.latent), "simulated up-projection of latent attention"),
+            Input("sampler", format_bytes(expected), f"{SAMPLER_BYTES[kind][1]:g} B × rows × vocabulary ({kind})"),
+            Input("encoder", format_bytes(sizes.encoder * ENCODER_FACTOR[1]), "largest multimodal input"),
         ),
         (
-            ("batched tokens", f"{format_bytes(max(forward, 1) / max(tokens, 1))} per token of max-num-batched-tokens"),
-            ("concurrency", f"{format_bytes(sampler / max(rows, 1))} per sequence of max-num-seqs (sampler)"),
+            (
+                "batched tokens",
+                f"{format_bytes(sizes.forward / max(tokens.value, 1))} per max-num-batched-tokens token",
+            ),
+            ("concurrency", f"{format_bytes(expected / max(rows, 1))} per sequence of max-num-seqs (sampler)"),
         ),
     )
+
+
+def phases(model: ModelArchitecture, config: EffectiveConfig, *, last_stage: bool = True) -> Phases:
+    """The tensor sizes of each phase on one rank, in bytes. Source: reference on vLLM's memory, 6.2."""
+    tokens = config.max_num_batched_tokens.value
+    tp = max(1, config.parallel.tensor)
+    hidden = model.hidden_size
+    latent = next((a for layer in model.layers if isinstance(a := layer.attention, LatentAttention)), None)
+    query = model.heads * model.head_dim // tp
+    key_value = 2 * max(1, model.kv_heads // tp) * model.head_dim
+    if latent is not None:
+        query = latent.heads * (latent.nope_dim + latent.rope_dim) // tp
+        key_value = latent.kv_lora_rank + latent.rope_dim + latent.q_lora_rank
+    attention = 2 * query + key_value
+    inner = model.intermediate_size // tp
+    dense = 3 * inner + hidden if inner else 0
+    if model.is_moe:
+        dense = hidden if model.intermediate_size <= model.moe_intermediate_size else dense
+    width = 2 * hidden + max(attention, dense) + (hidden if tp > 1 else 0)
+    forward = _ELEMENT * tokens * width
+    if (model.quantization or "").startswith(_QUANTISED_INPUTS):
+        forward += tokens * max(hidden, inner)
+    if config.lora is not None:
+        forward += tokens * (4 * config.lora[1] * 8 + _ELEMENT * hidden)
+    if config.speculative_method.startswith("eagle"):
+        forward += 3 * _ELEMENT * tokens * hidden
+    rows = min(config.max_num_seqs.value, tokens)
+    samples = last_stage and not model.pooling
+    encoder, encoded = _encoder(model, config, tokens)
+    return Phases(
+        forward,
+        _experts(model, config, tokens, tp),
+        _up_projection(config, latent, tp),
+        _ELEMENT * tokens * hidden,
+        rows * model.vocab_size if samples else 0,
+        encoder,
+        encoded,
+    )
+
+
+def sampler_kind(config: EffectiveConfig) -> str:
+    """Which sampler the profile run exercises, a key of ``SAMPLER_BYTES``.
+
+    Model runner V2 takes only the greedy path through the sampler until 0.33. Source: reference, 6.1.
+    """
+    if config.runner == "v2" and config.version < (0, 33):
+        return "greedy"
+    return config.sampler if config.sampler in SAMPLER_BYTES else "torch"
+
+
+def is_eager(config: EffectiveConfig) -> bool:
+    """Whether the forward pass of the profile run is not compiled. V0 never compiles; V1 does without graphs too."""
+    return config.enforce_eager.value or config.runner == "v0"
+
+
+def _sampler_bytes(config: EffectiveConfig, kind: str, bound: int, version_assumed: bool) -> float:
+    """Bytes per sampled row and vocabulary entry at one end of the interval."""
+    if version_assumed and bound != 1:
+        ends = [SAMPLER_BYTES[each][bound] for each in SAMPLER_BYTES]
+        return min(ends) if bound == 0 else max(ends)
+    if bound == 0 and kind == "torch" and config.runner == "v1" and (0, 8, 3) <= config.version < (0, 11):
+        # These releases sample with FlashInfer where it is installed, as it is in the project's own images.
+        return SAMPLER_BYTES["flashinfer"][0]
+    return SAMPLER_BYTES[kind][bound]
+
+
+def _experts(model: ModelArchitecture, config: EffectiveConfig, tokens: int, tp: int) -> int:
+    """The work space of the fused experts: both intermediate results of every routed copy of a token.
+
+    All tokens of all data-parallel ranks meet at the experts. Releases up to 0.17 cut them into chunks.
+    """
+    if not model.is_moe:
+        return 0
+    parallel = config.parallel
+    inner = model.moe_intermediate_size if parallel.expert else max(1, model.moe_intermediate_size // tp)
+    meeting = tokens * parallel.data
+    if config.version < (0, 12):
+        meeting = min(meeting, 32768)
+    elif config.version < (0, 18):
+        meeting = min(meeting, 16384)
+    hidden = model.hidden_size
+    return _ELEMENT * meeting * model.experts_per_token * (max(inner, hidden) + max(2 * inner, hidden))
+
+
+def _up_projection(config: EffectiveConfig, latent: LatentAttention | None, tp: int) -> int:
+    """Keys and values that latent attention makes of a chunk of cached context (V1 only; V0 has no chunks)."""
+    if latent is None or config.runner == "v0" or latent.indexer_dim or latent.window or latent.compress_ratio:
+        return 0
+    block = config.block_size.value if config.block_size else 16
+    chunk = min(max(8 * config.max_model_len.value, 4 * config.max_num_seqs.value * block), 65536)
+    return _ELEMENT * chunk * (latent.heads // tp) * (latent.nope_dim + latent.v_head_dim)
+
+
+def _encoder(model: ModelArchitecture, config: EffectiveConfig, tokens: int) -> tuple[int, int]:
+    """(peak of the multimodal encoder, its outputs) for a full encoder budget; zero where it is not profiled."""
+    if not model.multimodal or not config.multimodal_profiled or not model.towers:
+        return 0, 0
+    if config.runner == "v2" and config.version < (0, 27):
+        return 0, 0
+    peak = 0
+    budget = tokens
+    for tower in model.towers:
+        if not tower.layers or not tower.hidden:
+            continue
+        per_token = _PATCHES_PER_TOKEN.get(model.model_type, 4)
+        item = tower.max_tokens_per_item // per_token or _LARGEST_ITEM
+        budget = max(budget, item) if config.runner != "v0" else item
+        peak = max(peak, _ELEMENT * budget * per_token * (4 * tower.hidden + 3 * tower.intermediate))
+    return (peak, _ELEMENT * budget * model.hidden_size) if peak else (0, 0)

@@ -1,37 +1,67 @@
-"""CUDA graphs: what capturing them keeps."""
+"""CUDA graphs: what capturing them keeps, and what the engine sets aside for them."""
 
 from __future__ import annotations
 
+from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig
 from planner.estimate import ZERO, Estimate
 from planner.memory.budget import Input, Term
+from planner.memory.coefficients import GRAPH_BASE_GIB, GRAPH_PER_LAYER_GIB, GRAPH_RANKS_FACTOR
 from planner.models.architecture import ModelArchitecture
-from planner.units import GIB
+from planner.units import GIB, format_bytes
 
 
-def graph_memory(model: ModelArchitecture, config: EffectiveConfig) -> Term:
-    """Bytes that captured graphs hold on one rank. Zero where nothing is captured.
+def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator: Accelerator | None = None) -> Term:
+    """Bytes that captured graphs hold on one rank, or that the engine takes them to hold. Zero where nothing is captured.
 
-    Source: reference on vLLM's memory, 7.1 (observed values; no formula is known).
+    Every captured graph costs driver memory for each kernel, so that it grows with layers × graphs. Where the release
+    subtracts its own estimate (``counted``), that estimate is meant, which extrapolates from the two largest graphs and
+    misses in both directions. Source: reference on vLLM's memory, 1.4, 7.1, and start-up logs (no formula is known).
     """
-    sizes = len(config.capture_sizes)
-    if not sizes:
-        return Term("graphs", ZERO, "no graphs are captured")
-    expected = 0.25 + 0.006 * sizes
-    high = (3.0 if model.is_hybrid or config.speculative_tokens else 2.0) if model.num_layers > 8 else 1.0
+    graphs = captured_graphs(config)
+    if not graphs:
+        return Term("graphs", ZERO, "no graphs are captured", counted=counts_graphs(config, accelerator))
+    layers = max(1, model.num_layers // config.parallel.pipeline)
+    ranks = GRAPH_RANKS_FACTOR if config.parallel.tensor > 1 else (1.0, 1.0, 1.0)
+    bounds = [
+        (GRAPH_BASE_GIB[bound] + GRAPH_PER_LAYER_GIB[bound] * layers * graphs) * ranks[bound] for bound in range(3)
+    ]
+    if model.is_hybrid or config.speculative_tokens:
+        bounds[2] = max(2 * bounds[2], bounds[1] + 1.0)
+    per_graph = GRAPH_PER_LAYER_GIB[1] * layers * ranks[1] * GIB
     return Term(
         "graphs",
-        Estimate(int(0.1 * GIB), int(expected * GIB), int(max(high, expected) * GIB), "measured"),
-        "0.25 GiB + 6 MiB × captured sizes",
-        (Input("captured sizes", str(sizes), f"cudagraph mode {config.cudagraph_mode}"),),
-        (("graphs", "6 MiB per captured size"),),
-        counted=counts_graphs(config),
+        Estimate(int(bounds[0] * GIB), int(bounds[1] * GIB), int(bounds[2] * GIB), "measured"),
+        "base + share × layers × graphs",
+        (
+            Input("graphs", str(graphs), f"{len(config.capture_sizes)} sizes, cudagraph mode {config.cudagraph_mode}"),
+            Input("layers", str(layers), "of this pipeline stage"),
+        ),
+        (("graphs", f"{format_bytes(per_graph)} per graph"),),
+        counted=counts_graphs(config, accelerator),
     )
 
 
-def counts_graphs(config: EffectiveConfig) -> bool:
+def captured_graphs(config: EffectiveConfig) -> int:
+    """How many graphs are captured: one per size for mixed batches, and one per size that decoding reaches.
+
+    Source: reference on vLLM's memory, 2.5.
+    """
+    sizes = config.capture_sizes
+    mode = config.cudagraph_mode
+    decode_limit = config.max_num_seqs.value * (1 + config.speculative_tokens)
+    decode = sum(1 for size in sizes if size <= decode_limit)
+    if mode == "full_and_piecewise":
+        return len(sizes) + decode
+    return decode if mode == "full_decode_only" else len(sizes)
+
+
+def counts_graphs(config: EffectiveConfig, accelerator: Accelerator | None = None) -> bool:
     """Whether this version subtracts an estimate of the graphs before it sizes the cache.
 
-    From 0.20.0 for model runner V1 and from 0.29.0 for V2. Source: reference on vLLM's memory, 1.2 and 1.4.
+    From 0.20.0 for model runner V1 (0.26.0 on ROCm) and from 0.29.0 for V2. Source: reference on vLLM's memory, 1.2, 1.4.
     """
-    return config.version >= ((0, 29) if config.runner == "v2" else (0, 20))
+    if config.runner == "v2":
+        return config.version >= (0, 29)
+    rocm = accelerator is not None and accelerator.vendor == "amd"
+    return config.version >= ((0, 26) if rocm else (0, 20))

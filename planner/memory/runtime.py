@@ -1,4 +1,4 @@
-"""Memory that is no tensor of the engine: CUDA context, communicators, kernel modules."""
+"""Memory that is no tensor of the engine: CUDA context, communicators, kernel modules; and the runner's own buffers."""
 
 from __future__ import annotations
 
@@ -6,47 +6,136 @@ from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
-from planner.units import GIB, MIB
+from planner.memory.coefficients import (
+    COMMUNICATORS_GIB,
+    CONTEXT_COMMUNICATORS_GIB,
+    CONTEXT_GIB,
+    NON_TORCH_GIB,
+    Spread,
+)
+from planner.models.architecture import ModelArchitecture
+from planner.units import GIB, format_bytes
+
+#: Share of the memory of a unified device that the host's own processes take, as its engines print it (GB10, Jetson).
+_HOST_SHARE: Spread = (0.03, 0.07, 0.1)
+#: GiB of page cache that may sit in the memory of a device that the host reaches coherently (GH200).
+_PAGE_CACHE_GIB = 8.0
+#: GiB that other pods may hold on a time-sliced device; nothing bounds it, so this widens the interval only.
+_NEIGHBOURS_GIB = 2.0
 
 
-def non_torch(config: EffectiveConfig, accelerator: Accelerator | None) -> Term:
+def non_torch(config: EffectiveConfig, accelerator: Accelerator | None, model: ModelArchitecture | None = None) -> Term:
     """Bytes of one rank that the engine charges to its budget as non-torch memory.
 
     Up to vLLM 0.10.2 the first snapshot is taken before the communicators exist, so that they are charged; from 0.11.0
-    only the growth after them is. Source: reference on vLLM's memory, 1.1 (step 5), 7.2.
+    only the growth after them is. V0 up to 0.6.4 and V1 up to 0.9.0 charge all memory in use on the device. From 0.27 on
+    the engine charges every persistent allocation, and with ``model`` the state of runner V2's sampler is added.
+    Source: reference on vLLM's memory, 1.1 (step 5), 1.2, 6.5, 7.2, and start-up logs.
     """
-    del accelerator
-    world = config.parallel.world
-    if config.version >= (0, 11):
-        low, expected, high = (0.02, 0.12, 0.4) if world == 1 else (0.1, 0.4, 1.2)
-    elif world == 1:
-        low, expected, high = (0.02, 0.1, 1.8)
-    else:
-        low, expected, high = (0.2, 1.2, 3.6)
+    device = device_class(accelerator)
+    parts = [NON_TORCH_GIB[device]]
+    inputs = [Input("device class", device, "growth of one GPU's process, from start-up logs")]
+    link = _link(config, accelerator)
+    if link:
+        ranks = config.parallel.world
+        each = COMMUNICATORS_GIB[link]
+        parts.append((each[0] * ranks, each[1] * ranks, each[2] * ranks) if link == "pcie" else each)
+        inputs.append(Input("communicators", f"{parts[-1][1]:.2f} GiB", f"{ranks} ranks ({link.split('_')[0]})"))
+    if _charges_whole_device(config):
+        parts.append(CONTEXT_GIB)
+        inputs.append(
+            Input("context", f"{CONTEXT_GIB[1]:.2f} GiB", "this release charges all memory in use on the device")
+        )
+    bounds = [int(sum(part[bound] for part in parts) * GIB) for bound in range(3)]
+    state = _runner_state(config, model)
+    if state:
+        bounds = [bound + state for bound in bounds]
+        inputs.append(Input("sampler state", format_bytes(state), "max_num_seqs × vocabulary counts of runner V2"))
     return Term(
         "non_torch",
-        Estimate(int(low * GIB), int(expected * GIB), int(high * GIB), "measured"),
+        Estimate(bounds[0], bounds[1], bounds[2], "measured"),
         "growth outside the allocator until the end of the profile run",
-        (Input("ranks", str(world), "tensor × pipeline parallel size"),),
+        tuple(inputs),
+        (("concurrency", f"{format_bytes(state / config.max_num_seqs.value)} per sequence"),) if state else (),
     )
 
 
 def baseline(config: EffectiveConfig, accelerator: Accelerator | None) -> Term:
     """What the device holds before the engine's first snapshot (context, and from 0.11.0 the communicators), in bytes.
 
-    It is not charged to the engine's share, but must fit beside it. Source: reference on vLLM's memory, 7.2.
+    It is not charged to the engine's share, but must fit beside it: the engine refuses to start where less than its share
+    is free. On unified devices it is the memory of the host's processes. Source: reference on vLLM's memory, 1.1, 7.2.
     """
-    del accelerator
-    world = config.parallel.world
-    communicators = (0.1, 0.5, 1.8) if world > 1 and config.version >= (0, 11) else (0.0, 0.0, 0.0)
+    bounds = list(CONTEXT_GIB)
+    inputs = [Input("context", f"{CONTEXT_GIB[1]:.2f} GiB", "CUDA context of one process, from start-up logs")]
+    link = _link(config, accelerator)
+    if link and config.version >= (0, 11):
+        extra = CONTEXT_COMMUNICATORS_GIB["pcie" if link in ("pcie", "pair") else "mesh"]
+        bounds = [bound + more for bound, more in zip(bounds, extra, strict=True)]
+        inputs.append(Input("communicators", f"{extra[1]:.2f} GiB", f"{config.parallel.world} ranks"))
+    if accelerator is not None and accelerator.unified:
+        total = accelerator.memory.expected / GIB
+        bounds = [bound + share * total for bound, share in zip(bounds, _HOST_SHARE, strict=True)]
+        inputs.append(Input("host", f"{_HOST_SHARE[1] * total:.1f} GiB", "processes of the host share the memory"))
+    if accelerator is not None and accelerator.coherent:
+        bounds[2] += _PAGE_CACHE_GIB
+        inputs.append(
+            Input("page cache", f"up to {_PAGE_CACHE_GIB:g} GiB", "the host may cache files in device memory")
+        )
+    if accelerator is not None and accelerator.shared:
+        bounds[2] += _NEIGHBOURS_GIB
+        inputs.append(Input("neighbours", "not known", "other pods share the device"))
     return Term(
         "baseline",
-        Estimate(
-            int(250 * MIB + communicators[0] * GIB),
-            int(450 * MIB + communicators[1] * GIB),
-            int(800 * MIB + communicators[2] * GIB),
-            "assumed",
-        ),
-        "CUDA context + communicators",
-        (Input("ranks", str(world), "tensor × pipeline parallel size"),),
+        Estimate(int(bounds[0] * GIB), int(bounds[1] * GIB), int(bounds[2] * GIB), "measured"),
+        "in use before the engine's first snapshot",
+        tuple(inputs),
     )
+
+
+def device_class(accelerator: Accelerator | None) -> str:
+    """The class of devices whose processes grow alike, a key of ``NON_TORCH_GIB``."""
+    if accelerator is None:
+        return "hopper"
+    if accelerator.unified:
+        return "unified"
+    if accelerator.vendor == "amd":
+        return "rocm"
+    capability = accelerator.capability or (9, 0)
+    if capability >= (10, 0):
+        return "blackwell"
+    return "hopper" if capability >= (9, 0) else "ampere"
+
+
+def _link(config: EffectiveConfig, accelerator: Accelerator | None) -> str:
+    """How the ranks of one copy are linked, a key of ``COMMUNICATORS_GIB``; empty for a single rank.
+
+    Multicast over NVLink, which takes most of the memory, needs Hopper or later and more than two ranks.
+    """
+    ranks = config.parallel.world
+    if ranks <= 1:
+        return ""
+    fast = accelerator is None or (
+        "NVLink" in accelerator.interconnect
+        and "bridge" not in accelerator.interconnect
+        and (accelerator.capability or (0, 0)) >= (9, 0)
+    )
+    if not fast:
+        return "pcie"
+    if ranks == 2:
+        return "pair"
+    return "mesh_later" if config.version >= (0, 27) else "mesh"
+
+
+def _charges_whole_device(config: EffectiveConfig) -> bool:
+    if config.runner == "v0":
+        return config.version < (0, 6, 6)
+    return config.version < (0, 9, 1)
+
+
+def _runner_state(config: EffectiveConfig, model: ModelArchitecture | None) -> int:
+    """Output counts (int32), prompt mask and grammar bitmask (a bit each) of runner V2, where the engine charges them."""
+    if model is None or config.runner != "v2" or config.version < (0, 27) or model.pooling:
+        return 0
+    rows, vocabulary = config.max_num_seqs.value, model.vocab_size
+    return rows * (4 * vocabulary + vocabulary // 8 + (1 + config.speculative_tokens) * (vocabulary // 8))

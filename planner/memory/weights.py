@@ -209,9 +209,9 @@ def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int, int]:
             share, more = divmod(experts, rank.expert_group)
             return n, k, matrix.count * (share + (1 if rank.expert_rank < more else 0)), n
         if shard == "expert_column":
-            n = ceil_div(n, rank.expert_group)
+            n = max(ceil_div(n, rank.expert_group), matrix.slices * matrix.least)
             return n, k, matrix.count * experts, n
-        return n, ceil_div(k, rank.expert_group), matrix.count * experts, n
+        return n, max(ceil_div(k, rank.expert_group), matrix.least), matrix.count * experts, n
     return n, k, matrix.count, n
 
 
@@ -223,6 +223,8 @@ def _vector_bytes(vector: Vector, kernel: Kernel, rank: Rank, model: ModelArchit
         n = ceil_div(n, rank.tensor)
     elif vector.shard == "column_kv":
         n = ceil_div(n, min(rank.tensor, max(model.kv_heads, 1)))
+    elif vector.shard == "sink_heads":
+        n = round_up(ceil_div(n, rank.tensor), 64)
     return n * vector.count * (kernel.element if vector.dtype == "model" else _ELEMENT.get(vector.dtype, 2))
 
 

@@ -139,12 +139,14 @@ class Matrix(NamedTuple):
     pad: int = 64
     slices: int = 1  # logical shards fused in one parameter: qkv 3, gate_up 2
     until: tuple[int, ...] = ()  # held only by engine versions before this one, and no parameter of the model since
+    least: int = 0  # the smallest width of an expert on one rank, to which narrower shares are padded (Kimi-K3)
 
 
 class Vector(NamedTuple):
     """``count`` small parameters of ``n`` elements (norms, scales, A/D/dt).
 
-    ``shard``: ``replicated``, ``column`` (split), ``column_kv`` (split, or one head's share where tp > kv heads).
+    ``shard``: ``replicated``, ``column`` (split), ``column_kv`` (split, or one head's share where tp > kv heads),
+    ``sink_heads`` (split, then padded to 64 or 128).
     """
 
     name: str

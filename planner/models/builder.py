@@ -97,9 +97,9 @@ class Builder:
         """The token embedding, its rows padded to 64 and split."""
         return Matrix("embed_tokens", vocab or self.vocab, width or self.hidden, "vocab", "model")
 
-    def head(self, *, bias: bool = False, vocab: int = 0) -> Matrix:
-        """The output head."""
-        return Matrix("lm_head", vocab or self.vocab, self.hidden, "vocab", self.quantization.head(), bias=bias)
+    def head(self, path: str = "lm_head", *, bias: bool = False, vocab: int = 0) -> Matrix:
+        """The output head; ``path`` is its name in the checkpoint."""
+        return Matrix("lm_head", vocab or self.vocab, self.hidden, "vocab", self.quantization.head(path), bias=bias)
 
     def stack(
         self,

@@ -68,6 +68,10 @@ class Quantization:
         self.formats: dict[str, Format] = {UNQUANTIZED: Format("model")}
         self._names: dict[Format, str] = {}
 
+    def store_experts_as_mxfp4(self) -> None:
+        """Experts that no target names are MXFP4 instead of the linear layers' format (DeepSeek-V4)."""
+        self._experts = Format("mxfp4", group=32, bits=4)
+
     def layer_key(self, index: int) -> Any:
         """Layers of one kind with equal keys are stored alike."""
         if not self.method:

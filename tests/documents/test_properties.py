@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from planner.documents.document import FileContent
@@ -70,7 +70,7 @@ def check_places(text: str, content: FileContent) -> None:
                 assert node.position.line <= line <= node.position.end_line
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     TREES.filter(lambda tree: tree not in ("", None)),
     st.sampled_from(["", "'", '"', "|", ">"]),
@@ -92,18 +92,19 @@ def test_places_in_every_style(
         indent=indent,
         sort_keys=False,
     )
+    try:
+        assume(yaml.load(dumped, yaml.CBaseLoader) == tree)  # PyYAML cannot read all that it writes
+    except yaml.YAMLError:
+        assume(False)
     text = before + dumped
     content = read_bytes(text.encode(), "f")
-    if "\n\n" in dumped and content.problems[:1] and "key" in content.problems[0].message:
-        return  # PyYAML writes keys over several lines without '?', which no reader takes
-    if content.notices:
-        return
+    assume(not content.notices)
     assert len(content.documents) == 1, content.problems
     assert texts(content.documents[0].root) == tree
     check_places(text, content)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.text(st.sampled_from("ab -#:'\\"), max_size=8)), min_size=1, max_size=9),
     st.sampled_from(["|", ">", "|-", ">-", "|+", ">+", "|2", ">2-"]),
@@ -135,7 +136,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.sampled_from("abc"), JSON, min_size=1), st.sampled_from([None, 2, "\t"]))
 def test_json_is_read_as_json(data: Any, indent: int | str | None) -> None:
     content = read_bytes(json.dumps(data, indent=indent).encode(), "f")
@@ -169,7 +170,7 @@ def read(data: bytes) -> None:
     assert time.perf_counter() - start < 2
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes(data: bytes) -> None:
     read(data)
@@ -242,14 +243,14 @@ TOKENS = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(TOKENS, max_size=40).map("".join))
 def test_any_tokens(text: str) -> None:
     read(text.encode())
 
 
 @pytest.mark.skipif(not DEV.is_dir(), reason="the corpus is not beside the project")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_mutated_manifests(data: st.DataObject) -> None:
     files = sorted(DEV.iterdir())

@@ -291,11 +291,15 @@ def _named_models() -> dict[str, list[str]]:
     return names
 
 
+#: The quantization configs of these are at hand only as summaries, without the modules that stay unquantized.
+SUMMARISED = re.compile(r"Nemotron-3-(Super|Ultra)-.*-(FP8|NVFP4)$")
+
+
 @needs_shared
 def test_every_named_model_that_is_understood_is_there() -> None:
     lacking = []
     for label, names in _named_models().items():
         missing = [name for name in names if catalog.model(name) is None]
         print(f"{label}: {len(names) - len(missing)} of {len(names)} in the catalog, not {', '.join(missing)}")
-        lacking += [name for name in missing if _reference_builds(name)]
+        lacking += [name for name in missing if _reference_builds(name) and not SUMMARISED.search(name)]
     assert not lacking

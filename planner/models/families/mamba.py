@@ -18,9 +18,7 @@ def nemotron_h(builder: Builder) -> Parts:
     otherwise: the engine's own default for this class.
     """
     config = builder.config
-    written = config.raw("hybrid_override_pattern")
-    count = config.layers(default=min(len(written), 1000) if isinstance(written, str) and written else None)
-    pattern = config.text_pattern("hybrid_override_pattern", count)
+    pattern = _layer_letters(config)
     hidden, (heads, kv_heads, head_dim) = builder.hidden, builder.heads(_attention_heads(config))
     mamba_heads, mamba_dim = config.integer("mamba_num_heads", default=1), config.integer("mamba_head_dim", default=64)
     state, groups = config.integer("ssm_state_size", default=128), config.integer("n_groups", default=8)
@@ -106,6 +104,15 @@ def nemotron_h(builder: Builder) -> Parts:
         expert_intermediate=inner if expert_count else 0,
         extra=(("mamba_ssm_dtype", ssm_dtype),),
     )
+
+
+def _layer_letters(config: ConfigReader) -> str:
+    """One letter per layer: M Mamba-2, * attention, - feed-forward, E experts; newer files spell the kinds out."""
+    kinds = config.strings("layers_block_type")
+    if kinds and "hybrid_override_pattern" not in config:
+        letters = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
+        return "".join(letters.get(kind, "?") for kind in kinds[: config.layers(default=min(len(kinds), 1000))])
+    return config.text_pattern("hybrid_override_pattern", config.layers())
 
 
 def _attention_heads(config: ConfigReader) -> ConfigReader:

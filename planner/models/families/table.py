@@ -87,6 +87,10 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "GlmMoeDsaForCausalLM": ("deepseek", "deepseek"),
     "Glm4MoeLiteForCausalLM": ("deepseek", "deepseek"),
     "MiniCPM3ForCausalLM": ("deepseek", "minicpm3"),
+    "DeepseekV4ForCausalLM": ("deepseek_v4", "deepseek_v4"),
+    "KimiK25ForConditionalGeneration": ("kimi", "kimi_k25"),
+    "KimiLinearForCausalLM": ("kimi", "kimi_linear"),
+    "KimiK3ForConditionalGeneration": ("kimi", "kimi_k3"),
     # gated delta hybrids
     "Qwen3NextForCausalLM": ("qwen_hybrid", "hybrid"),
     "Qwen3_5ForCausalLM": ("qwen_hybrid", "hybrid"),

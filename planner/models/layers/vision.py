@@ -251,3 +251,48 @@ def gemma4(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
     if config.flag("standardize"):
         vectors.append(Vector("standardize", 2 * hidden, buffer=True))
     return Tower("vision tower", matrices, tuple(vectors), "all", depth, hidden, inner)
+
+
+def moonvit(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
+    """MoonViT of Kimi K2.5 and K3: interpolated positions, 2×2 patches merged by a projector that every rank holds whole."""
+    hidden = config.integer("vt_hidden_size", "hidden_size", default=1152)
+    inner = config.integer("vt_intermediate_size", "intermediate_size", default=4304)
+    depth = config.layers("vt_num_hidden_layers", "num_hidden_layers", default=27)
+    heads = config.integer("vt_num_attention_heads", "num_attention_heads", default=16)
+    width = config.integer("qkv_hidden_size", default=hidden)
+    third = config.text("mm_projector_type") == "patchmergerv2"
+    bias = not third
+    norm_bias = config.text("norm_type", default="layernorm") != "rmsnorm"
+    if width % heads:
+        raise UnknownModel(f"the vision tower's width {width} is no multiple of {heads} heads", "correct config.json")
+    names = ("wqkv", "wo", "mlp.fc0", "mlp.fc1")
+    matrices, vectors = blocks(
+        builder,
+        "vision_tower.encoder.blocks",
+        depth,
+        hidden,
+        heads,
+        inner,
+        qkv_bias=config.flag("attn_bias", default=bias),
+        out_bias=config.flag("attn_bias", default=bias),
+        mlp_bias=config.flag("linear_bias", default=bias),
+        norm_bias=norm_bias,
+        head_dim=width // heads,
+        names=names,
+    )
+    kernel = config.integers("merge_kernel_size", low=1, limit=2) or (2, 2)
+    merged = hidden * kernel[0] * kernel[-1]
+    patch = config.integer("patch_size", default=14)
+    patch_bias = config.flag("patch_embed_proj_bias", default=True)
+    matrices += [
+        linear(builder, "mm_projector.linear_1", merged, merged, "replicated", bias=bias),
+        linear(builder, "mm_projector.linear_2", text_hidden, merged, "replicated", bias=bias),
+    ]
+    height = config.integer("init_pos_emb_height", default=64, high=10_000)
+    vectors += [
+        Vector("patch_embed", hidden * (3 * patch * patch + (1 if patch_bias else 0))),
+        Vector("pos_emb", height * config.integer("init_pos_emb_width", default=64, high=10_000) * hidden),
+        norm("final_layernorm", hidden, bias=norm_bias),
+        norm("projector_norm", text_hidden) if third else norm("projector_norm", hidden, bias=True),
+    ]
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner)

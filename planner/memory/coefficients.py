@@ -1,0 +1,46 @@
+"""What start-up logs say about the terms that arithmetic cannot give. Written by ``python -m planner.calibration.fit``.
+
+Each value is (low, expected, high). Sizes are GiB where the name says so, otherwise factors of the tensor sizes that
+``planner.memory`` works out, or bytes.
+"""
+
+from __future__ import annotations
+
+Spread = tuple[float, float, float]
+
+#: Bytes of the sampler per sampled row and vocabulary entry.
+SAMPLER_BYTES: dict[str, Spread] = {
+    "torch": (34.5, 38.3, 39.5),
+    "triton": (12.0, 14.8, 17.0),
+    "flashinfer": (10.0, 14.0, 16.0),
+    "greedy": (2.0, 6.0, 10.0),
+}
+#: Peak of the forward pass over the tensor sizes of one layer.
+FORWARD_FACTOR: dict[str, Spread] = {"compiled": (0.8, 1.1, 1.5), "eager": (0.8, 1.1, 1.6)}
+EXPERTS_FACTOR: Spread = (0.3, 1.0, 1.5)
+#: Share of the experts' work space that stays allocated while the sampler runs (0.13 and later).
+EXPERTS_KEPT: Spread = (0.0, 0.6, 1.2)
+ENCODER_FACTOR: Spread = (0.4, 1.0, 2.5)
+PROFILE_SLACK_GIB: Spread = (0.0, 0.02, 0.08)
+#: Growth outside the allocator on one GPU, by class of device.
+NON_TORCH_GIB: dict[str, Spread] = {
+    "ampere": (0.01, 0.03, 0.12),
+    "hopper": (0.08, 0.13, 0.3),
+    "blackwell": (0.1, 0.27, 0.55),
+    "rocm": (0.1, 0.4, 1.5),
+    "unified": (0.0, 0.8, 6.0),
+}
+#: What communicators add, by link: per rank of the group over PCIe, for two ranks and for more over NVLink.
+COMMUNICATORS_GIB: dict[str, Spread] = {
+    "pcie": (0.03, 0.08, 0.16),
+    "pair": (0.2, 0.41, 0.7),
+    "mesh": (0.5, 2.0, 2.8),
+    "mesh_later": (0.2, 1.1, 2.0),
+}
+#: Bytes of captured graphs: a constant and a share per layer and graph; factor for several ranks.
+GRAPH_BASE_GIB: Spread = (0.03, 0.1, 0.3)
+GRAPH_PER_LAYER_GIB: Spread = (0.00003, 0.00014, 0.0004)
+GRAPH_RANKS_FACTOR: Spread = (1.0, 1.5, 2.5)
+#: What a device holds before the engine looks: the CUDA context, and communicators (0.11 and later).
+CONTEXT_GIB: Spread = (0.2, 0.4, 0.7)
+CONTEXT_COMMUNICATORS_GIB: dict[str, Spread] = {"pcie": (0.1, 0.5, 1.1), "mesh": (0.3, 1.6, 3.2)}
