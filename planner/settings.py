@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,12 +11,13 @@ if TYPE_CHECKING:
     from planner.documents.node import Node
 
 CONFIG_NAMES = ("planner.yaml", ".planner.yaml")
+FAIL_ON = ("info", "warning", "error")
 
 
 class Settings(NamedTuple):
     """``assume_accelerator`` stands in where a manifest names none; ``models`` maps references (paths, fine-tunes) to hub
     ids; ``model_folders`` maps path prefixes inside containers to local folders that hold ``config.json``;
-    ``engine_versions`` says which release an engine has where the image does not."""
+    ``engine_versions`` says which release an engine has where the image does not. ``source`` is the settings file."""
 
     accelerator: str = ""
     assume_accelerator: str = ""
@@ -28,72 +30,124 @@ class Settings(NamedTuple):
     rules: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     parameters: dict[str, dict[str, Any]] = {}
-    facts: dict[str, dict[str, Any]] = {}
     strict: bool = False
     source: str = ""
 
 
 def find_config(start: Path) -> Path | None:
-    """The nearest ``planner.yaml`` of ``start`` or a folder above it, up to the repository's root."""
+    """The nearest ``planner.yaml`` of ``start`` or a folder above it, up to the repository's root.
+
+    A Kubernetes object may be called planner.yaml too; it is passed over.
+    """
+    from planner.documents.read import load, may_hold_workload
+
     for folder in (start, *start.parents):
         for name in CONFIG_NAMES:
             candidate = folder / name
-            # A Kubernetes object may be called planner.yaml too; it then has a kind and is no configuration.
-            if candidate.is_file() and b"\nkind:" not in b"\n" + candidate.read_bytes()[:4096]:
-                return candidate
-        if (folder / ".git").exists():
+            if os.path.isfile(candidate):
+                data = load(candidate, name)
+                if not isinstance(data, bytes) or not may_hold_workload(data):
+                    return candidate
+        if os.path.lexists(folder / ".git"):
             return None
     return None
 
 
 def load_config(path: Path) -> tuple[Settings, list[Problem]]:
-    """The settings of a ``planner.yaml``; what is wrong in it comes back as problems with line and column."""
+    """The settings of a ``planner.yaml``; what is wrong in it comes back as problems with line and column.
+
+    Folders in it are relative to the folder that it stands in.
+    """
+    from planner.documents.document import Problem
     from planner.documents.read import read_path
 
     content = read_path(path, str(path))
     problems = list(content.problems)
+    problems.extend(Problem(notice.position, notice.message) for notice in content.notices)
     if not content.documents:
         return Settings(source=str(path)), problems
-    return _settings(content.documents[0].root, str(path), problems)
+    if len(content.documents) > 1:
+        problems.append(Problem(content.documents[1].root.position, "settings are one document"))
+    reader = _Reader(path, problems)
+    return reader.settings(content.documents[0].root), problems
 
 
 _TEXTS = {"accelerator": "assume_accelerator", "assume-accelerator": "assume_accelerator", "fail-on": "fail_on"}
-_LISTS = ("select", "ignore", "rules", "exclude")
+_LISTS = {"select": "select", "ignore": "ignore", "rules": "rules", "exclude": "exclude"}
 _MAPS = {"models": "models", "model-folders": "model_folders", "engine-versions": "engine_versions"}
 
 
-def _settings(root: Node, source: str, problems: list[Problem]) -> tuple[Settings, list[Problem]]:
-    from planner.documents.document import Problem
+class _Reader:
+    """Turns the nodes of a settings file into values; collects what is wrong, so that nothing is dropped in silence."""
 
-    values: dict[str, Any] = {"source": source}
-    for key, node in root.items():
-        name = key.replace("_", "-")
-        place = node.key_position
-        if name in _TEXTS:
-            if node.kind == "scalar":
-                values[_TEXTS[name]] = node.text
+    def __init__(self, path: Path, problems: list[Problem]) -> None:
+        self._path = path
+        self._problems = problems
+
+    def settings(self, root: Node) -> Settings:
+        values: dict[str, Any] = {"source": str(self._path)}
+        if root.kind != "mapping":
+            self._wrong(root, "settings are a mapping, such as 'accelerator: L4'")
+        for key, node in root.items():
+            name = key.replace("_", "-")
+            if node.kind == "null":
+                continue
+            if name in _TEXTS:
+                values[_TEXTS[name]] = self._text(key, node)
+            elif name in _LISTS:
+                values[name] = self._texts(key, node)
+            elif name in _MAPS:
+                values[_MAPS[name]] = self._map(key, node)
+            elif name == "parameters":
+                values[name] = self._parameters(node)
+            elif name == "strict":
+                values[name] = self._flag(key, node)
             else:
-                problems.append(Problem(place, f"{key} must be text"))
-        elif name in _LISTS:
-            texts = [item.text for item in node] if node.kind == "sequence" else [node.text]
-            values[name] = tuple(text for text in texts if text)
-        elif name in _MAPS:
-            if node.kind == "mapping":
-                values[_MAPS[name]] = {k: v.text for k, v in node.items() if v.kind == "scalar"}
-            else:
-                problems.append(Problem(place, f"{key} must be a mapping"))
-        elif name in ("parameters", "facts"):
-            plain = node.plain()
-            if isinstance(plain, dict) and all(isinstance(v, dict) for v in plain.values()):
-                values[name] = plain
-            else:
-                problems.append(Problem(place, f"{key} must be a mapping of mappings"))
-        elif name == "strict":
-            values["strict"] = node.value is True
-        else:
-            known = ", ".join(sorted({*_TEXTS, *_LISTS, *_MAPS, "parameters", "facts", "strict"}))
-            problems.append(Problem(place, f"unknown setting {key!r}; known are {known}"))
-    if values.get("fail_on", "error") not in ("info", "warning", "error"):
-        problems.append(Problem(root.position, "fail-on must be info, warning or error"))
-        values.pop("fail_on")
-    return Settings(**values), problems
+                known = ", ".join(sorted({*_TEXTS, *_LISTS, *_MAPS, "parameters", "strict"}))
+                self._wrong(node, f"unknown setting {key!r}; known are {known}")
+        if values.get("fail_on", "error") not in FAIL_ON:
+            place = root.get("fail-on") or root.get("fail_on") or root
+            self._wrong(place, f"fail-on must be one of {', '.join(FAIL_ON)}")
+            del values["fail_on"]
+        if "engine_versions" in values:
+            versions = values["engine_versions"]
+            values["engine_versions"] = {name: text.lstrip("=").removeprefix("v") for name, text in versions.items()}
+        if "rules" in values:
+            values["rules"] = tuple(str(self._path.parent / folder) for folder in values["rules"])
+        return Settings(**values)
+
+    def _wrong(self, node: Node, message: str) -> None:
+        from planner.documents.document import Problem
+
+        self._problems.append(Problem(node.key_position, message))
+
+    def _text(self, key: str, node: Node) -> str:
+        if node.kind != "scalar":
+            self._wrong(node, f"{key} must be text")
+        return node.text
+
+    def _texts(self, key: str, node: Node) -> tuple[str, ...]:
+        items = list(node) if node.kind == "sequence" else [node]
+        for item in items:
+            if item.kind != "scalar":
+                self._wrong(item, f"{key} must be text or a list of texts")
+        return tuple(item.text for item in items if item.text)
+
+    def _map(self, key: str, node: Node) -> dict[str, str]:
+        if node.kind != "mapping":
+            self._wrong(node, f"{key} must be a mapping of texts")
+        for name, value in node.items():
+            if value.kind != "scalar":
+                self._wrong(value, f"{key}: {name} must be text")
+        return {name: value.text for name, value in node.items() if value.kind == "scalar"}
+
+    def _parameters(self, node: Node) -> dict[str, dict[str, Any]]:
+        wrong = [node] if node.kind != "mapping" else [value for _, value in node.items() if value.kind != "mapping"]
+        for value in wrong:
+            self._wrong(value, "parameters must be a mapping of rules to mappings of their parameters")
+        return {} if wrong else node.plain()
+
+    def _flag(self, key: str, node: Node) -> bool:
+        if not isinstance(node.value, bool):
+            self._wrong(node, f"{key} must be true or false")
+        return node.value is True

@@ -52,4 +52,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    cli()
+    try:
+        cli()
+    except Exception:
+        # Python's own exit code for a crash is 1, which here means "findings"; a crash means "not checked".
+        from traceback import print_exc
+
+        print_exc()
+        sys.exit(2)

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from planner.cli.options import CannotRun
+
 
 @click.command(name="catalog")
 @click.argument("kind", type=click.Choice(("models", "accelerators")))
@@ -18,7 +20,7 @@ def command(kind: str, name: str | None, format_: str) -> None:
         click.echo(json.dumps({"schema": "planner/v1", kind: rows}, indent=1))
         return
     if not rows:
-        raise click.ClickException(f"no {kind[:-1]} matches {name!r}")
+        raise CannotRun(f"no {kind[:-1]} matches {name!r}")
     columns = list(rows[0])
     widths = {column: max(len(column), *(len(str(row[column])) for row in rows)) for column in columns}
     header: dict[str, object] = {column: column for column in columns}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.options import settings, shared, write
+from planner.cli.options import CannotRun, settings, shared, write
 
 if TYPE_CHECKING:
     from planner.report.result import LintResult
@@ -69,10 +69,12 @@ def command(
         files = list(read_inputs(paths or (".",), configured.exclude, manifests_only))
         result = lint(files, rules, configured, config_problems)
     except BrokenRule as error:
-        raise click.ClickException(str(error)) from None
+        raise CannotRun(str(error)) from None
     if color is None:
         color = format_ == "text" and output is None and sys.stdout.isatty()
-    write(_render(result, format_, color, quiet), output)
+    # A commit without manifests costs nothing and says nothing.
+    if not manifests_only or files or config_problems or format_ != "text" or output is not None:
+        write(_render(result, format_, color, quiet), output)
     sys.exit(result.exit_code)
 
 

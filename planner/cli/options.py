@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,12 @@ import click
 if TYPE_CHECKING:
     from planner.documents.document import Problem
     from planner.settings import Settings
+
+
+class CannotRun(click.ClickException):
+    """Something of the run itself is wrong (a rule, a name, a file to write): shown to people, exit code 2."""
+
+    exit_code = 2
 
 
 def shared(function: Any) -> Any:
@@ -55,8 +62,8 @@ def settings(
     """
     from planner.settings import Settings, find_config, load_config
 
-    found = Path(config) if config else find_config(Path.cwd())
-    if config and found is not None and not found.is_file():
+    found = Path(config) if config else _beside(find_config(Path.cwd()))
+    if config and not os.path.isfile(config):
         raise click.BadParameter(f"{config}: there is no such file", param_hint="--config")
     base, problems = load_config(found) if found else (Settings(), [])
     return (
@@ -74,6 +81,11 @@ def settings(
     )
 
 
+def _beside(found: Path | None) -> Path | None:
+    """The path from the current folder: what reports show, and what annotations on a pull request need."""
+    return found and Path(os.path.relpath(found))
+
+
 def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
     pairs = {}
     for value in values:
@@ -85,14 +97,30 @@ def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def write(text: str, output: str | None) -> None:
-    """Prints a report, or writes it to a file whole (never half a report beside an old one)."""
-    if output is None:
+    """Prints a report, or writes it to a file whole (never half a report beside an old one); ``-`` is standard output."""
+    if output is None or output in ("-", "/dev/stdout"):
         click.echo(text, nl=False)
         return
-    path = Path(output)
-    temporary = path.with_name(f".{path.name}.partial")
+    data = text.encode("utf-8", "backslashreplace")
+    # A link is replaced, not followed: in a stranger's checkout it may lead anywhere.
+    target = Path(output)
+    temporary = target.with_name(f"{target.name[:200]}.{os.getpid()}.partial")
     try:
-        temporary.write_text(text, "utf-8", errors="backslashreplace")
-        temporary.replace(path)
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a pipe or a device
+            return
+        # Exclusive: whatever stands there already, a link of a stranger's checkout included, is not written through.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except (OSError, ValueError) as error:
+        raise _cannot_write(output, error) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, target)
     except OSError as error:
-        raise click.BadParameter(f"cannot write {output}: {error.strerror}", param_hint="--output") from None
+        temporary.unlink(missing_ok=True)
+        raise _cannot_write(output, error) from None
+
+
+def _cannot_write(output: str, error: Exception) -> CannotRun:
+    return CannotRun(f"cannot write {output}: {getattr(error, 'strerror', None) or error}")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.options import CannotRun
+
 if TYPE_CHECKING:
     from planner.lint.rule import Rule
 
@@ -19,22 +21,18 @@ if TYPE_CHECKING:
 def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...]) -> None:
     """List the rules, or show the one with this ID: what it says, why, how to fix it, and its examples."""
     from planner.lint.rule import BrokenRule
-    from planner.lint.run import select_rules
+    from planner.lint.run import hint, select_rules
     from planner.settings import Settings
 
     try:
         rules = {rule.id: rule for rule in select_rules(Settings(rules=rule_folders))}
         if rule_id is not None:
             if rule_id not in rules:
-                from difflib import get_close_matches
-
-                near = get_close_matches(rule_id, rules, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise click.ClickException(f"there is no rule {rule_id!r}{hint}")
+                raise CannotRun(f"there is no rule {rule_id!r}{hint(rule_id, rules)}")
             click.echo(_json([rules[rule_id]], True) if format_ == "json" else _page(rules[rule_id]))
             return
     except BrokenRule as error:
-        raise click.ClickException(str(error)) from None
+        raise CannotRun(str(error)) from None
     if format_ == "json":
         click.echo(_json(list(rules.values()), False))
         return

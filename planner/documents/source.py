@@ -15,7 +15,7 @@ from planner.provenance import Position
 _LINE_END: Final = r"\r\n|\r|\n"
 _BREAK: Final = r"\r\n|[\r\n\x85\u2028\u2029]"
 #: Pieces of a plain or quoted scalar that do not stand for exactly one character each.
-_FOLD: Final = rf"[ \t]*(?:(?:{_BREAK})[ \t]*)+"
+_FOLD: Final = rf"[ \t]+(?:(?:{_BREAK})[ \t]*)*|(?:(?:{_BREAK})[ \t]*)+"
 _ESCAPE: Final = rf"\\(?:x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|U[0-9a-fA-F]{{8}}|(?:{_BREAK})[ \t]*|.)"
 _PIECES: Final = {"": _FOLD, "'": rf"{_FOLD}|''", '"': rf"{_FOLD}|{_ESCAPE}"}
 
@@ -91,18 +91,28 @@ class Source:
         if len(value) == end - start and "\n" not in value and value == self.text[start:end]:
             return segments
         offset, index = 0, start
+        joined = False  # whether a break was escaped just before
         for piece in re.compile(_PIECES[style]).finditer(self.text, start, end):
             offset += piece.start() - index
             raw = piece.group()
+            joined = joined and piece.start() == index
+            index = piece.end()
             if raw[0] == "\\" and raw[1] in "\r\n\x85\u2028\u2029":
-                pass
+                joined = True
             elif raw[0] in "\\'":
+                joined = False
                 offset += 1
             else:
-                # One break is a space; of several, the first one goes.
+                found = re.findall(_BREAK, raw)
                 segments.append((offset, piece.start()))
-                offset += max(1, len(re.findall(_BREAK, raw)) - 1)
-            index = piece.end()
+                if not found:
+                    offset += len(raw)
+                elif joined or found[0] in "\u2028\u2029":
+                    offset += len(found)
+                else:
+                    # One break is a space; of several, the first one goes.
+                    offset += max(1, len(found) - 1)
+                joined = False
             segments.append((offset, index))
         return segments
 

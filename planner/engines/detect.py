@@ -312,40 +312,53 @@ def _ray(texts: Sequence[str]) -> _Match | None:
 
 # -- by the image ------------------------------------------------------------------------------------------------------
 
-# Words in an image reference that tell what surely is no engine.
+# Words in the name of an image that tell what surely is no engine.
 _NO_ENGINE_IMAGES = (
     (r"inference-sim|simulat|mock(?:er)?(?:$|[^a-z])", "a simulator"),
-    (r"router|gateway|(?:^|[/-])smg(?:$|[:-])|litellm", "a router or gateway"),
-    (r"scheduler|endpoint-picker|(?:^|[/-])epp(?:$|[:-])", "a scheduler"),
-    (r"routing-sidecar|envoy|nginx|haproxy|traefik|(?:^|[/-])proxy", "a proxy"),
-    (r"open-?webui|librechat|gradio|streamlit|chat-ui", "a user interface"),
+    (r"router|gateway|^smg$|litellm", "a router or gateway"),
+    (r"scheduler|endpoint-picker|(?:^|-)epp$", "a scheduler"),
+    (r"routing-sidecar|envoy|nginx|haproxy|traefik|proxy", "a proxy"),
+    (
+        r"webui|librechat|gradio|streamlit|(?:^|[-_])(?:ui|web|frontend|dashboard|console|portal)(?:$|[-_])",
+        "a user interface",
+    ),
     (r"bench|guidellm|genai-perf|lm-eval|inference-perf|aiperf|locust", "a benchmark"),
+    (r"(?:^|[-_])(?:client|agent|bot|tester|curl)(?:$|[-_])", "a client"),
     (r"operator|controller|autoscaler", "an operator"),
-    (r"exporter|prometheus|grafana|otel|fluent", "monitoring"),
+    (r"exporter|prometheus|grafana|otel|fluent|metrics", "monitoring"),
     (r"downloader|storage-initializer|model-loader", "a downloader"),
-    (r"aibrix/runtime|dynamo-frontend|kube-rbac-proxy|lmcache/standalone", "a helper of an engine"),
 )
-# (engine, words of image references). The first that fits wins.
+_NO_ENGINE_REPOSITORIES = ("aibrix/runtime", "ai-dynamo/dynamo-frontend", "lmcache/standalone")
+# (engine, words in the name of an image). The first that fits wins.
 _ENGINE_IMAGES = (
-    ("nim", r"nvcr\.io/nim/|/nim(?:-|$|:|/)|llm-nim"),
-    ("dynamo-vllm", r"ai-dynamo/vllm-runtime|dynamo-vllm"),
-    ("dynamo-sglang", r"ai-dynamo/sglang-runtime"),
-    ("dynamo-trtllm", r"ai-dynamo/tensorrtllm-runtime"),
+    ("dynamo-vllm", r"^vllm-runtime|dynamo-vllm"),
+    ("dynamo-sglang", r"^sglang-runtime|dynamo-sglang"),
+    ("dynamo-trtllm", r"^tensorrtllm-runtime|dynamo-trtllm"),
     ("huggingfaceserver", r"huggingfaceserver"),
-    ("tgi", r"text-generation-inference|tgi-gaudi|(?:^|/)tgi(?:$|[:-])"),
-    ("tei", r"text-embeddings-inference"),
+    ("tgi", r"text-generation-inference|^tgi(?:$|-)"),
+    ("tei", r"text-embeddings-inference|^tei(?:$|-)"),
     ("sglang", r"sglang"),
     ("trtllm", r"tensorrt-?llm|trtllm"),
     ("triton", r"tritonserver"),
     ("llama.cpp", r"llama[.-]?cpp|llama-server|llama-swap"),
-    ("ollama", r"(?:^|/)ollama(?:$|[:/-])"),
-    ("localai", r"(?:^|/)localai(?:$|[:/-])"),
+    ("ollama", r"^ollama"),
+    ("localai", r"^local-?ai"),
     ("lmdeploy", r"lmdeploy"),
     ("aphrodite", r"aphrodite"),
-    ("ray-serve", r"rayproject/ray-llm"),
+    ("djl-serving", r"^djl-(?:inference|serving)"),
+    ("ray-serve", r"^ray-llm$"),
+    ("nim", r"(?:^|-)nim(?:$|-)"),
     ("vllm-omni", r"vllm-omni"),
-    ("vllm", r"vllm|ghcr\.io/llm-d/llm-d(?:-(?:cuda|rocm|xpu|cpu|gaudi|hpu|aws|dev|gke)\b[\w-]*)?$"),
+    ("vllm", r"vllm"),
 )
+_LLM_D_IMAGE = r"ghcr\.io/llm-d/llm-d(?:-(?:cuda|rocm|xpu|cpu|gaudi|hpu|aws|dev|gke)\b[\w-]*)?"
+# Images whose entrypoint is a shell or runs its arguments as a command: without any they serve nothing.
+_SHELL_IMAGES = (
+    r"nvcr\.io/nvidia/(?:vllm|sglang|tensorrt-llm/release)|.*/vllm-ascend"
+    r"|docker\.io/(?:rocm/vllm.*|lmsysorg/sglang|vllm/vllm-tpu)"
+)
+# Images whose entrypoint is known to be the server with nothing set.
+_PLAIN_IMAGES = r".*/vllm-openai[\w-]*|docker\.io/vllm/.*|.*/rhaiis/vllm[\w-]*|.*/vllm-cpu-release-repo"
 # Flags that only one engine has, for images that tell nothing.
 _OWN_FLAGS = (
     ("vllm", "max-model-len gpu-memory-utilization max-num-seqs max-num-batched-tokens enable-auto-tool-choice"
@@ -359,21 +372,46 @@ _OWN_FLAGS = (
 
 
 def _no_engine_image(image: str) -> str:
-    path = image.partition("@")[0].lower()
+    ref = parse_image(image)
+    name = ref.name.lower()
     for pattern, what in _NO_ENGINE_IMAGES:
-        if re.search(pattern, path):
+        if re.search(pattern, name):
             return f"the image is {what}, no engine"
+    if ref.repository.lower().endswith(_NO_ENGINE_REPOSITORIES):
+        return "the image is a helper of an engine, no engine"
     return ""
 
 
 def _engine_of_image(image: str) -> str:
     """The engine that an image holds, by its name; empty where that does not tell."""
     ref = parse_image(image)
+    name = ref.name.lower()
     path = f"{ref.registry}/{ref.repository}".lower()
+    if path.startswith("nvcr.io/nim/"):
+        return "nim"
+    if re.fullmatch(_LLM_D_IMAGE, path):
+        return "vllm"
     for engine, pattern in _ENGINE_IMAGES:
-        if re.search(pattern, path):
+        if re.search(pattern, name):
             return engine
     return ""
+
+
+def _entrypoint_of(image: str, texts: Sequence[str]) -> str:
+    """How sure it is what the image's entrypoint does with the arguments: ``plain``, ``shell``, ``own`` or ``arguments``
+    (an image of somebody's own, but with arguments that name a model)."""
+    ref = parse_image(image)
+    path = f"{ref.registry}/{ref.repository}".lower()
+    if re.fullmatch(_SHELL_IMAGES, path):
+        return "shell"
+    if re.fullmatch(_PLAIN_IMAGES, path):
+        return "plain"
+    names_model = (
+        any(text.startswith(("--model", "--config")) for text in texts) or not texts[0].startswith("-")
+        if texts
+        else False
+    )
+    return "arguments" if names_model else "own"
 
 
 def _by_image(container: Container, starts: Sequence[Start], variables: Variables, image: str) -> list[EngineStart]:
@@ -396,21 +434,36 @@ def _by_image(container: Container, starts: Sequence[Start], variables: Variable
     texts = start.texts
     first = 0
     if texts[:2] == ["vllm", "serve"]:
-        first = 2
+        first, engine = 2, engine or "vllm"
     elif texts[:1] == ["serve"] and engine in ("vllm", "vllm-omni", "sglang", ""):
-        first = 1
-        engine = engine or "vllm"
+        first, engine = 1, engine or "vllm"
     if engine:
-        if any(text in ("--help", "--version") for text in texts[:1]):
-            return []
-        line = start.command_line(variables, first)
-        return [EngineStart(engine, line, "", f"the image's own entrypoint is {engine}'s", "high", start.certain)]
+        return _by_entrypoint(start, variables, image, engine, first)
     engine = _engine_of_flags(texts, start.words)
     if engine:
         line = start.command_line(variables, first)
         reason = f"the arguments are {engine}'s, while the image tells nothing"
         return [EngineStart(engine, line, "", reason, "medium", start.certain)]
     return []
+
+
+def _by_entrypoint(start: Start, variables: Variables, image: str, engine: str, first: int) -> list[EngineStart]:
+    texts = start.texts
+    if texts[:1] in (["--help"], ["--version"]):
+        return []
+    line = start.command_line(variables, first)
+    kind = _entrypoint_of(image, texts) if engine in ("vllm", "vllm-omni", "sglang") else "plain"
+    if kind == "shell" and not texts:
+        return []
+    confidence = "medium" if kind in ("own", "shell") else "high"
+    if kind == "own":
+        # The image may well bring its own model and flags.
+        position = line.words[0].position if line.words else None
+        unseen = Word(
+            "$@", position, False, "image", "the image's own entrypoint may add arguments that are not seen here"
+        )
+        line = line._replace(words=(unseen, *line.words))
+    return [EngineStart(engine, line, "", f"the image's own entrypoint is {engine}'s", confidence, start.certain)]
 
 
 def _engine_of_flags(texts: Sequence[str], words: Sequence[Field]) -> str:

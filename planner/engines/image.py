@@ -103,7 +103,7 @@ _OWN_NUMBERS = (
     ("lmcache/", "the tag is LMCache's version"),
 )
 _VERSION = re.compile(
-    r"(?:^|[^0-9A-Za-z.])v?(\d{1,2}\.\d{1,3}(?:\.\d{1,3}){0,2}(?:[.-]?(?:post|rc|dev|a|b)\d{1,4})*)(?![0-9A-Za-z]|\.\d)"
+    r"(?:^|[^0-9A-Za-z.])v?(\d{1,2}\.\d{1,3}(?:\.\d{1,3}){0,2}(?:(?:rc|a|b)\d{1,3})?(?:\.(?:post|dev)\d{1,4})?)(?![0-9A-Za-z]|\.\d)"
 )
 _NAMED_VERSION = re.compile(r"vllm[-_]?v?(\d{1,2}\.\d{1,3}\.\d{1,3}(?:\.(?:post)?\d{1,3}|rc\d{1,3})?)(?![0-9])")
 
@@ -133,13 +133,11 @@ def engine_version_from_image(ref: str) -> tuple[tuple[int, ...] | None, str, st
     match = _VERSION.search(image.tag)
     if match is None or "nightly" in image.tag:
         return None, "", f"the tag {image.tag[:60]} names no version"
-    text = match.group(1).replace("-", ".")
+    text = match.group(1)
     key = parse_version(text)
     official = path.startswith("docker.io/vllm/") or image.name.startswith("vllm-openai")
-    if key[0] == 0 and (key[1] < 2 or text.count(".") < 2) and not (official and key[1] >= 2):
-        return None, "", f"the tag {image.tag[:60]} looks like no version of vLLM"
-    if key[0] > 1:
-        return None, "", f"the tag {image.tag[:60]} looks like no version of vLLM"
+    if not official and (key[0] > 0 or key[1] < 2 or text.count(".") < 2):
+        return None, "", f"the tag {image.tag[:60]} need not be vLLM's version"
     return key, text, "image tag"
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from planner.engines import shell_syntax as syntax
 from planner.engines.command import Files, Start, is_shell_script
-from planner.engines.pieces import KNOWN, MAYBE, UNKNOWN, Field, Piece, Script, is_known, text_of
+from planner.engines.pieces import KNOWN, UNKNOWN, Field, Piece, Script, is_known, text_of
 from planner.engines.shell_arithmetic import evaluate, glob_matches
 from planner.engines.shell_syntax import (
     AndOr,
@@ -41,6 +41,17 @@ from planner.engines.shell_syntax import (
     While,
     WordNode,
 )
+from planner.engines.shell_values import (
+    DEPENDS,
+    Array,
+    Fields,
+    Unknowable,
+    Unset,
+    Value,
+    is_filled,
+    join_values,
+    repeat_value,
+)
 from planner.engines.variables import Variables
 from planner.engines.wrappers import ShellCall, program_in, shell_call
 
@@ -55,79 +66,11 @@ _MOST_STARTS = 500
 _MOST_TURNS = 64  # of a loop
 _DEEPEST = 80  # nested commands, calls and scripts together
 
-_DIFFERS = "the branches of a condition that cannot be told set it differently"
-_DEPENDS = "it depends on a condition that cannot be told"
-
-
-class Array:
-    """The value of a bash array, or the positional parameters."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: list[Field]) -> None:
-        self.items = items
-
-
-class Unset:
-    """A variable that the script unsets."""
-
-    __slots__ = ()
-
-
-class Unknowable:
-    """A value that cannot be told, and why."""
-
-    __slots__ = ("reason",)
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-
-Value = Field | Array | Unset | Unknowable
-
 
 class _BoundReachedError(Exception):
     """The bound on work or depth is reached; what has been found until then stands."""
 
 
-class _Fields:
-    """Collects the words that one word of the source expands to."""
-
-    __slots__ = ("current", "done")
-
-    def __init__(self) -> None:
-        self.done: list[Field] = []
-        self.current: Field | None = None
-
-    def add(self, pieces: Field) -> None:
-        if self.current is None:
-            self.current = []
-        self.current.extend(pieces)
-
-    def flush(self) -> None:
-        if self.current is not None:
-            self.done.append(self.current)
-            self.current = None
-
-    def add_split(self, pieces: Field) -> None:
-        """Adds the value of an unquoted expansion: blanks part words."""
-        for piece in pieces:
-            if piece.state == UNKNOWN or not piece.text:
-                if piece.text:
-                    self.add([piece])
-                continue
-            for match in _TOKENS.finditer(piece.text):
-                if match.group()[0] in " \t\n":
-                    self.flush()
-                else:
-                    self.add([piece.part(match.start(), match.end())])
-
-    def result(self) -> list[Field]:
-        self.flush()
-        return self.done
-
-
-_TOKENS = re.compile(r"[ \t\n]+|[^ \t\n]+")
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 _UPPER_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 _GLOB = re.compile(r"[*?\[]")
@@ -283,11 +226,25 @@ class Interpreter:
         names = dict.fromkeys(name for changes in results for name in changes)
         for name in names:
             base = self._raw(name)
-            joined = results[0].get(name, base)
+            joined = self._or_outer(name, results[0].get(name, base))
             for changes in results[1:]:
-                joined = self._joined(joined, changes.get(name, base))
+                joined = join_values(joined, self._or_outer(name, changes.get(name, base)))
             self._set(name, joined)
         return UNSURE
+
+    def _or_outer(self, name: str, value: Value | None) -> Value:
+        return self._lookup(name) if value is None else value
+
+    def _repeat(self, run: Callable[[], int]) -> None:
+        """Reads the body of a loop of which it cannot be told how often it runs, none included."""
+        journal: dict[str, Value | None] = {}
+        self._journals.append(journal)
+        self._branches([run, None])
+        self._journals.pop()
+        for name, old in journal.items():
+            if self._journals:
+                self._journals[-1].setdefault(name, old)
+            self._set(name, repeat_value(self._or_outer(name, old), self._or_outer(name, self._raw(name))))
 
     def _maybe(self, command: Command, script: Script) -> None:
         self._branches([lambda: self._command(command, script), None])
@@ -376,7 +333,7 @@ class Interpreter:
     def _for(self, node: For, script: Script) -> int:
         if not node.name:
             self._arithmetic(script, *node.arithmetic)
-            self._branches([lambda: self._commands(node.body, script), None])
+            self._repeat(lambda: self._commands(node.body, script))
             return ORDINARY
         words: list[Field] = []
         if node.words is None:
@@ -398,7 +355,7 @@ class Interpreter:
             self._set(node.name, Unknowable("the list of a loop cannot be told"))
             return self._commands(node.body, script)
 
-        self._branches([once, None])
+        self._repeat(once)
         return ORDINARY
 
     def _took(self, stop: str) -> None:
@@ -433,7 +390,7 @@ class Interpreter:
                 finished = True
                 break
             if status != TRUE:
-                self._branches([lambda: self._commands(node.body, script), None])
+                self._repeat(lambda: self._commands(node.body, script))
                 finished = True
                 break
             self._commands(node.body, script)
@@ -492,8 +449,10 @@ class Interpreter:
         for name, old in journal.items():
             self._put(name, old)
 
-    def _lookup(self, name: str) -> Value | None:
-        """The value of a variable; ``Unset`` where it surely has none, None where nothing tells."""
+    def _lookup(self, name: str) -> Value:
+        """The value of a variable; ``Unset`` where it surely has none."""
+        if name == "@":
+            return self._positional
         if name in self._values:
             return self._values[name]
         variable = self._outer.get(name)
@@ -505,47 +464,6 @@ class Interpreter:
             return Unknowable(f"{self._sourced} may set {name[:80]}")
         reason = self._outer.missing_for_shell(name)
         return Unknowable(reason) if reason else Unset()
-
-    def _joined(self, first: Value | None, second: Value | None) -> Value | None:
-        """What a variable is after branches that leave it as ``first`` and ``second``."""
-        if first is second:
-            return first
-        if isinstance(first, Array) and isinstance(second, Array):
-            return self._joined_arrays(first.items, second.items)
-        one = [] if first is None or isinstance(first, Unset) else first
-        other = [] if second is None or isinstance(second, Unset) else second
-        if not isinstance(one, list) or not isinstance(other, list):
-            return Unknowable(_DIFFERS)
-        text, longer = text_of(one), text_of(other)
-        self._spend((len(text) + len(longer)) // 64 + 1)
-        if text == longer:
-            return one if not is_known(one) else other
-        if len(text) > len(longer):
-            one, other, text, longer = other, one, longer, text
-        if not longer.startswith(text):
-            return Unknowable(_DIFFERS)
-        addition = Script(other).cut(len(text), len(longer)) if is_known(other) else [*_tail(other, len(text))]
-        return [*one, *(piece._replace(state=piece.state or MAYBE, reason=_DEPENDS) for piece in addition)]
-
-    def _joined_arrays(self, first: list[Field], second: list[Field]) -> Value:
-        self._spend(len(first) + len(second))
-        start, limit = 0, min(len(first), len(second))
-        while start < limit and _same(first[start], second[start]):
-            start += 1
-        end = 0
-        while end < limit - start and _same(first[-1 - end], second[-1 - end]):
-            end += 1
-        one, other = first[start : len(first) - end], second[start : len(second) - end]
-        tail = first[len(first) - end :]
-        if len(one) < len(other):
-            one, other = other, one
-        middle = [
-            field
-            if len(one) == len(other) and _same(field, other[index])
-            else [piece._replace(state=piece.state or MAYBE, reason=_DEPENDS) for piece in field]
-            for index, field in enumerate(one)
-        ]
-        return Array([*first[:start], *middle, *tail])
 
     def _at(self, text: str, script: Script, offset: int) -> Piece:
         """A text that the script computes, with the place that computes it."""
@@ -561,18 +479,18 @@ class Interpreter:
 
     def _expand(self, word: WordNode, script: Script) -> list[Field]:
         """The words that one word expands to, with word splitting."""
-        fields = _Fields()
+        fields = Fields()
         self._parts(word.parts, script, fields, split=True)
         return fields.result()
 
     def _single(self, word: WordNode, script: Script) -> Field:
         """A word expanded without splitting (values of assignments, operands of ``case`` and ``[[``)."""
-        fields = _Fields()
+        fields = Fields()
         self._parts(word.parts, script, fields, split=False)
         return fields.current or []
 
     def _parts(
-        self, parts: Sequence[Part], script: Script, fields: _Fields, *, split: bool, argument: bool = False
+        self, parts: Sequence[Part], script: Script, fields: Fields, *, split: bool, argument: bool = False
     ) -> None:
         """Expands ``parts`` into ``fields``. ``argument``: inside an unquoted ``${NAME:-…}``, literal blanks part words."""
         for part in parts:
@@ -604,7 +522,7 @@ class Interpreter:
                 reason = f"{spelling[:60]} is a placeholder that something else fills in"
                 fields.add(self._unknown(spelling, reason, script, part.start))
 
-    def _add(self, value: Field, script: Script, offset: int, fields: _Fields, split: bool) -> None:
+    def _add(self, value: Field, script: Script, offset: int, fields: Fields, split: bool) -> None:
         self._spend(len(value) + sum(len(piece.text) for piece in value) // 32)
         if split:
             separator = self._values.get("IFS")
@@ -617,7 +535,7 @@ class Interpreter:
         else:
             fields.add(script.cut(offset, offset))  # an empty word has a place, too
 
-    def _parameter(self, part: Parameter, script: Script, fields: _Fields, split: bool) -> None:
+    def _parameter(self, part: Parameter, script: Script, fields: Fields, split: bool) -> None:
         spelling = script.spelling(part.start, part.end)
         name = part.name
         if part.indirect:
@@ -643,7 +561,7 @@ class Interpreter:
         if isinstance(value, Unknowable):
             fields.add(self._unknown(spelling, value.reason, script, part.start))
             return
-        text = [] if value is None or isinstance(value, Unset) else value
+        text = [] if isinstance(value, Unset) else value
         if operator:
             changed = self._transformed(text, operator, part, script)
             if changed is None:
@@ -655,7 +573,7 @@ class Interpreter:
             text = self._unknown(spelling, f"{text[0].text[:60]}: {text[0].reason}", script, part.start)
         self._add(text, script, part.start, fields, split)
 
-    def _parameter_value(self, name: str, part: Parameter) -> Value | None:
+    def _parameter_value(self, name: str, part: Parameter) -> Value:
         if name in ("@", "*"):
             return self._positional
         if name.isdigit():
@@ -671,14 +589,14 @@ class Interpreter:
         if part.subscript in ("@", "*"):
             if isinstance(value, Unset):
                 return Array([])
-            return value if isinstance(value, Array | Unknowable) or value is None else Array([value])
+            return value if isinstance(value, Array | Unknowable) else Array([value])
         if isinstance(value, Array):
             return self._element(value, part.subscript or "0")
         if part.subscript and part.subscript != "0" and not isinstance(value, Unset):
             return Unknowable("an element of something that is no array here")
         return value
 
-    def _positional_at(self, index: int) -> Value | None:
+    def _positional_at(self, index: int) -> Value:
         if index == 0:
             return self._zero
         positional = self._positional
@@ -689,7 +607,7 @@ class Interpreter:
             return Unset() if all(map(is_known, before)) else Unknowable("the number of arguments cannot be told")
         return before[-1] if all(map(is_known, before[:-1])) else Unknowable("the number of arguments cannot be told")
 
-    def _element(self, value: Array, subscript: str) -> Value | None:
+    def _element(self, value: Array, subscript: str) -> Value:
         if not re.fullmatch(r"-?[0-9]{1,6}", subscript):
             return Unknowable("an element whose index is computed")
         index = int(subscript)
@@ -697,7 +615,7 @@ class Interpreter:
             return value.items[index]
         return Unset()
 
-    def _length(self, value: Value | None, spelling: str, part: Parameter, script: Script, fields: _Fields) -> None:
+    def _length(self, value: Value | None, spelling: str, part: Parameter, script: Script, fields: Fields) -> None:
         number = None
         if isinstance(value, Array):
             if all(map(is_known, value.items)):
@@ -712,7 +630,7 @@ class Interpreter:
             fields.add([self._at(str(number), script, part.start)])
 
     def _elements(
-        self, value: Array, spelling: str, part: Parameter, script: Script, fields: _Fields, split: bool
+        self, value: Array, spelling: str, part: Parameter, script: Script, fields: Fields, split: bool
     ) -> None:
         items = value.items
         star = part.name == "*" or part.subscript == "*"
@@ -749,7 +667,7 @@ class Interpreter:
             self._add(item, script, part.start, fields, split)
 
     def _slice(self, part: Parameter, script: Script) -> tuple[int, int | None] | None:
-        inner = _Fields()
+        inner = Fields()
         self._parts(part.argument, script, inner, split=False)
         field = inner.current or []
         numbers = text_of(field).split(":")
@@ -759,19 +677,19 @@ class Interpreter:
 
     def _default(
         self,
-        value: Value | None,
+        value: Value,
         operator: str,
         name: str,
         spelling: str,
         part: Parameter,
         script: Script,
-        fields: _Fields,
+        fields: Fields,
         split: bool,
     ) -> None:
         """``${NAME:-word}`` and its relatives."""
-        filled = _filled(value, colon=operator.startswith(":"))
+        filled = is_filled(value, colon=operator.startswith(":"))
         if filled is None:
-            reason = value.reason if isinstance(value, Unknowable) else _DEPENDS
+            reason = value.reason if isinstance(value, Unknowable) else DEPENDS
             fields.add(self._unknown(spelling, reason, script, part.start))
             return
         kind = operator[-1]
@@ -785,7 +703,7 @@ class Interpreter:
             self._add(value if isinstance(value, list) else [], script, part.start, fields, split)
             return
         if kind == "=":
-            inner = _Fields()
+            inner = Fields()
             self._parts(part.argument, script, inner, split=False)
             assigned = inner.current or []
             if name.isidentifier():
@@ -815,7 +733,7 @@ class Interpreter:
             start = start if start >= 0 else max(len(text) + start, 0)
             end = len(text) if length is None else start + length if length >= 0 else len(text) + length
             return Script(value).cut(min(start, len(text)), max(min(end, len(text)), 0)) if end > start else []
-        inner = _Fields()
+        inner = Fields()
         self._parts(part.argument, script, inner, split=False)
         argument = inner.current or []
         pattern = text_of(argument)
@@ -834,7 +752,7 @@ class Interpreter:
             return [value[0]._replace(text=replaced)] if value else []
         return None
 
-    def _substitution(self, part: Substitution, script: Script, fields: _Fields, split: bool) -> None:
+    def _substitution(self, part: Substitution, script: Script, fields: Fields, split: bool) -> None:
         """``$(…)``: resolved for ``echo`` and ``printf`` of known words, unknown otherwise."""
         self._spend(6)
         spelling = script.spelling(part.start, part.end)
@@ -888,7 +806,7 @@ class Interpreter:
         text = script.text[start:end]
         if any(char in text for char in "$`\"'\\"):
             inner = Script(script.cut(start, end))
-            fields = _Fields()
+            fields = Fields()
             self._parts(Parser(inner).double_quoted(), inner, fields, split=False)
             field = fields.current or []
             text = text_of(field)
@@ -985,11 +903,11 @@ class Interpreter:
         if not operands:
             return FALSE
         if len(operands) == 1:
-            return _status(_filled(operands[0], colon=True))
+            return _status(is_filled(operands[0], colon=True))
         if len(operands) == 2:
             operator = texts[0]
             if operator in ("-n", "-z"):
-                filled = _filled(operands[1], colon=True)
+                filled = is_filled(operands[1], colon=True)
                 return UNSURE if filled is None else TRUE if filled == (operator == "-n") else FALSE
             if operator == "-v" and is_known(operands[1]):
                 value = self._lookup(texts[1])
@@ -1228,7 +1146,7 @@ class Interpreter:
         if redirect.quoted or not body:
             return body
         inner = Script(body)
-        fields = _Fields()
+        fields = Fields()
         self._parts(Parser(inner).double_quoted(), inner, fields, split=False)
         return fields.current or []
 
@@ -1402,34 +1320,6 @@ _IGNORED = frozenset(_IGNORED_NAMES.split())
 def _as_script_text(piece: Piece) -> Piece:
     """A piece as part of a script: what stands in an argument is script text from here on."""
     return piece._replace(source="script") if piece.source in ("args", "command") else piece
-
-
-def _same(first: Field, second: Field) -> bool:
-    return first is second or (text_of(first) == text_of(second) and is_known(first) == is_known(second))
-
-
-def _tail(field: Field, start: int) -> Field:
-    """The pieces after the first ``start`` characters."""
-    tail: Field = []
-    for piece in field:
-        length = len(piece.text)
-        if start >= length:
-            start -= length
-            continue
-        tail.append(piece if start == 0 else piece.part(start, length))
-        start = 0
-    return tail
-
-
-def _filled(value: Value | None, *, colon: bool) -> bool | None:
-    """Whether a value is set (and, with ``colon``, not empty); None if that cannot be told."""
-    if isinstance(value, Unset):
-        return False
-    if isinstance(value, list):
-        if not colon or any(piece.state == KNOWN and piece.text for piece in value):
-            return True
-        return None if any(piece.state != KNOWN for piece in value) else False
-    return None if not isinstance(value, Array) else bool(value.items)
 
 
 def _status(filled: bool | None) -> int:

@@ -36,12 +36,35 @@ class Runtime:
 
     def bind(self, facts: dict[str, Any]) -> Any:
         """Converts the facts once; hand the result to ``evaluate``."""
-        return self._bind(facts)
+        return self._bind({name: _in_range(facts.get(name, {})) for name in self._variables})
 
-    def evaluate(self, expression: str, bound: Any) -> Any:
-        """The value of an expression. Raises NotKnown where a fact is missing, RuleError where the rule is wrong."""
+    def evaluate(self, expression: str, bound: Any) -> bool:
+        """Whether the expression holds. Raises NotKnown where a fact is missing, RuleError where the rule is wrong; one
+        that gives a number or a text is wrong too, because what is taken for true is no decision of the rule's author."""
         self.compile(expression)
-        return self._eval(self._programs[expression], bound)
+        value = self._eval(self._programs[expression], bound)
+        if value is not True and value is not False:
+            raise RuleError(f"the expression gives {str(value)[:60]!r}, neither true nor false")
+        return value
+
+
+#: The integers of CEL have 64 bits. No rule looks deeper into a fact than this; a JSON argument may be nested deeper.
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_DEEPEST = 32
+
+
+def _in_range(value: Any, depth: int = 0) -> Any:
+    """Facts as CEL can hold them, since a manifest may state anything: integers are cut to 64 bits, which compares the
+    same, halves of a surrogate pair are replaced, and what is nested too deeply is left out."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict) and depth < _DEEPEST:
+        return {_in_range(str(key)): _in_range(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and depth < _DEEPEST:
+        return [_in_range(item, depth + 1) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return min(max(value, _LEAST), _MOST)
+    return None if isinstance(value, (dict, list, tuple)) else value
 
 
 _Parts = tuple[Callable[[str], Any], Callable[[dict[str, Any]], Any], Callable[[Any, Any], Any]]
@@ -59,7 +82,7 @@ def _native(variables: tuple[str, ...]) -> _Parts:
             raise RuleError(str(error)) from None
 
     def bind(facts: dict[str, Any]) -> Any:
-        return env.Activation(data={name: facts.get(name, {}) for name in variables})
+        return env.Activation(data=facts)
 
     def evaluate(program: Any, bound: Any) -> Any:
         result = program.eval(bound)
@@ -75,25 +98,74 @@ def _native(variables: tuple[str, ...]) -> _Parts:
 
 def _pure(variables: tuple[str, ...]) -> _Parts:
     import celpy
+    from celpy.evaluation import base_functions
 
     env = celpy.Environment()
+    functions = {operator: _across_types(operator, base_functions[operator]) for operator in _COMPARISONS}
 
     def compile_(expression: str) -> Any:
         try:
-            return env.program(env.compile(expression))
+            tree = env.compile(expression)
         except celpy.CELParseError as error:
-            raise RuleError(str(error)) from None
+            raise RuleError(f"Syntax error: {str(error).strip()}") from None
+        undeclared = _undeclared(tree, {*variables, *base_functions})
+        if undeclared:
+            raise RuleError(f"undeclared reference to {undeclared!r}")
+        return env.program(tree, functions)
 
     def bind(facts: dict[str, Any]) -> Any:
-        return {name: celpy.json_to_cel(facts.get(name, {})) for name in variables}
+        return {name: celpy.json_to_cel(value) for name, value in facts.items()}
 
     def evaluate(program: Any, bound: Any) -> Any:
         try:
-            return program.evaluate(bound)
+            value = program.evaluate(bound)
         except celpy.CELEvalError as error:
+            text = str(error.args[0] if error.args else error)
             missing = re.search(r"no such (?:key|member in mapping): '?([^'\"]*)", str(error))
             if missing:
                 raise NotKnown(missing.group(1)) from None
-            raise RuleError(str(error)[:300]) from None
+            raise RuleError(text[:300]) from None
+        except Exception as error:
+            raise RuleError(f"{type(error).__name__}: {error}"[:300]) from None
+        return bool(value) if isinstance(value, celpy.celtypes.BoolType) else value
 
     return compile_, bind, evaluate
+
+
+_COMPARISONS = ("_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_")
+
+
+def _across_types(operator: str, comparison: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A comparison of cel-python that takes two types as the language definition has it: an integer beside a double is
+    compared as a number, and values of different types are not equal, which is no error."""
+    from celpy import CELEvalError
+    from celpy.celtypes import BoolType, DoubleType, IntType
+
+    def compare(left: Any, right: Any) -> Any:
+        if type(left) is type(right) or isinstance(left, CELEvalError) or isinstance(right, CELEvalError):
+            return comparison(left, right)
+        if {type(left), type(right)} == {IntType, DoubleType}:
+            return comparison(DoubleType(left), DoubleType(right))
+        if operator in ("_==_", "_!=_"):
+            return BoolType(operator == "_!=_")
+        return comparison(left, right)
+
+    return compare
+
+
+def _undeclared(tree: Any, declared: set[str]) -> str:
+    """The first name in a syntax tree of cel-python that nothing declares: that runtime would only notice when it comes
+    to evaluate it. Macros declare the variable that is their first argument."""
+    names: list[str] = []
+    bound: set[str] = {"has", "dyn"}
+    for node in tree.iter_subtrees_topdown():
+        if node.data in ("ident", "dot_ident", "ident_arg", "dot_ident_arg"):
+            names.append(str(node.children[0]))
+        elif node.data == "member_dot_arg":
+            method = str(node.children[1])
+            if method not in ("all", "exists", "exists_one", "map", "filter"):
+                names.append(method)
+            elif node.children[2] is not None:
+                variable = node.children[2].children[0]
+                bound.update(str(name.children[0]) for name in variable.find_data("ident"))
+    return next((name for name in names if name not in declared and name not in bound), "")

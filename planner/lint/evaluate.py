@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from planner.lint.cel import NotKnown, RuleError, Runtime
 from planner.lint.finding import SEVERITIES, Finding, NotEvaluated
 from planner.lint.message import fill, look_up, printable
-from planner.lint.rule import BrokenRule, Rule
+from planner.lint.rule import BrokenRule, Rule, line_of
 from planner.provenance import Position, Unknown
 
 #: What rules may name. ``item`` is bound by ``for_each``, ``rank`` runs over the ranks in scope ``rank``.
@@ -34,10 +34,12 @@ class Subject(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Everything that evaluation found, in file order and without repetitions."""
+    """Everything that evaluation found, in file order and without repetitions. ``silenced``: (rule, file) of violations
+    that a cause speaks for."""
 
     findings: tuple[Finding, ...]
     not_evaluated: tuple[NotEvaluated, ...]
+    silenced: frozenset[tuple[str, str]] = frozenset()
 
 
 def evaluate(
@@ -49,7 +51,8 @@ def evaluate(
     """
     runtime = Runtime(VARIABLES)
     findings: dict[tuple[Any, ...], Finding] = {}
-    missing: dict[tuple[str, ...], NotEvaluated] = {}
+    missing: dict[tuple[Any, ...], NotEvaluated] = {}
+    silenced: set[tuple[str, str]] = set()
     ordered = _causes_first(rules)
     for subject in subjects:
         reported: dict[tuple[str, int], int] = {}
@@ -57,15 +60,15 @@ def evaluate(
         for rule in ordered:
             settings = {**dict(rule.parameters), **((parameters or {}).get(rule.id) or {})}
             for number, extra, place in _instances(rule, subject):
-                facts = (
-                    subject.facts if not extra and not settings else {**subject.facts, **extra, "parameters": settings}
-                )
-                key = (number, rule.for_each, rule.scope, tuple(sorted(settings.items())) if settings else ())
+                facts = subject.facts
+                if extra or settings:
+                    facts = {**subject.facts, **(extra or {}), "parameters": settings}
+                key = (number, rule.for_each, rule.scope, rule.id if settings else "")
                 if key not in bound_cache:
                     bound_cache[key] = runtime.bind(facts)
-                case_number, gap = _judge(rule, subject, runtime, bound_cache[key])
+                case_number, gap = _judge(rule, subject, runtime, bound_cache[key], listed=extra is not None)
                 if gap is not None:
-                    missing.setdefault((rule.id, subject.workload, subject.container, gap.fact), gap)
+                    missing.setdefault((rule.id, subject.workload, subject.container, gap.fact, gap.position), gap)
                 elif case_number is not None:
                     grave = SEVERITIES.index(rule.cases[case_number].severity)
                     # A cause speaks for its effects, unless the effect is the graver of the two.
@@ -73,10 +76,31 @@ def evaluate(
                     for place_of_rule in {number, -1}:
                         key_of_rule = (rule.id, place_of_rule)
                         reported[key_of_rule] = max(grave, reported.get(key_of_rule, -1))
-                    if not silent:
+                    if silent:
+                        silenced.add((rule.id, subject.default_position.file))
+                    else:
                         finding = _finding(rule, case_number, subject, facts, place)
                         findings.setdefault((finding.rule, finding.position, finding.message), finding)
-    return Outcome(tuple(sorted(findings.values(), key=lambda f: f.sort_key)), tuple(missing.values()))
+    ordered_findings = sorted(findings.values(), key=lambda finding: finding.sort_key)
+    return Outcome(tuple(ordered_findings), tuple(missing.values()), frozenset(silenced))
+
+
+def check(rules: Iterable[Rule]) -> None:
+    """Compiles every expression, whether or not an input will come to it. Raises BrokenRule for the first wrong one."""
+    runtime = Runtime(VARIABLES)
+    for rule in rules:
+        if rule.for_each and rule.for_each.partition(".")[0] not in VARIABLES:
+            raise broken(rule, rule.for_each, f"for_each must name a list of {', '.join(VARIABLES)}")
+        for expression in filter(None, (rule.when, *(case.violated for case in rule.cases))):
+            try:
+                runtime.compile(expression)
+            except RuleError as error:
+                raise broken(rule, expression, error) from None
+
+
+def broken(rule: Rule, expression: str, error: object) -> BrokenRule:
+    """A rule's error at the line of the expression that is wrong, with CEL's own message."""
+    return BrokenRule(f"{rule.path}:{line_of(rule, expression)}: rule {rule.id}: {expression.strip()}: {error}")
 
 
 def _causes_first(rules: Sequence[Rule]) -> list[Rule]:
@@ -97,11 +121,15 @@ def _causes_first(rules: Sequence[Rule]) -> list[Rule]:
     return list(done.values())
 
 
-def _instances(rule: Rule, subject: Subject) -> Iterable[tuple[int, dict[str, Any], str]]:
-    """(number, extra variables, path prefix of the instance) of everything that a rule is evaluated for."""
+def _instances(rule: Rule, subject: Subject) -> Iterable[tuple[int, dict[str, Any] | None, str]]:
+    """(number, extra variables, path prefix of the instance) of everything that a rule is evaluated for; None for the
+    variables where the list to run over is itself not known."""
     if rule.for_each:
         items = look_up(subject.facts, rule.for_each)
-        for number, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(items, list):
+            yield -1, None, ""
+            return
+        for number, item in enumerate(items):
             yield number, {"item": item}, f"{rule.for_each}[{number}]"
     elif rule.scope == "rank":
         for number, rank in enumerate(subject.facts.get("budget", {}).get("ranks") or [{}]):
@@ -110,7 +138,9 @@ def _instances(rule: Rule, subject: Subject) -> Iterable[tuple[int, dict[str, An
         yield -1, {}, ""
 
 
-def _judge(rule: Rule, subject: Subject, runtime: Runtime, bound: Any) -> tuple[int | None, NotEvaluated | None]:
+def _judge(
+    rule: Rule, subject: Subject, runtime: Runtime, bound: Any, listed: bool
+) -> tuple[int | None, NotEvaluated | None]:
     """The number of the case that holds, or what is missing to tell."""
     expression = rule.when
     try:
@@ -120,14 +150,16 @@ def _judge(rule: Rule, subject: Subject, runtime: Runtime, bound: Any) -> tuple[
             for unknown in subject.unknown:
                 if unknown.fact == need or unknown.fact.startswith(need + "."):
                     return None, _gap(rule, subject, unknown)
+        if not listed:
+            raise NotKnown(rule.for_each.rpartition(".")[2])
         for number, case in enumerate(rule.cases):
             expression = case.violated
             if runtime.evaluate(expression, bound):
                 return number, None
     except NotKnown as error:
-        return None, _gap(rule, subject, _explain(str(error), expression, subject.unknown))
+        return None, _gap(rule, subject, _explain(str(error), expression if listed else rule.for_each, subject.unknown))
     except RuleError as error:
-        raise BrokenRule(f"{rule.path}:1: rule {rule.id}: {expression}: {error}") from None
+        raise broken(rule, expression, error) from None
     return None, None
 
 

@@ -65,6 +65,18 @@ def look_up(facts: dict[str, Any], path: str) -> Any:
     return value
 
 
+def without_commands(report: str) -> str:
+    """A report for people that CI systems, which read commands out of any log, print as it is.
+
+    GitHub takes a line that begins with ``::`` (behind blanks) for a command, and it, Azure and TeamCity a ``##[`` or
+    ``##name[`` anywhere; a manifest or a file name from a pull request must not give such orders.
+    """
+    if "::" not in report and "##" not in report:
+        return report
+    report = re.sub(r"^([ \t]*):(?=:)", r"\1: ", report, flags=re.MULTILINE)
+    return re.sub(r"##(?=[A-Za-z]{0,20}\[)", "# #", report)
+
+
 def printable(text: str, limit: int = 600) -> str:
     """Text on one line, without control characters, cut to ``limit`` characters."""
     clean = "".join(c if c.isprintable() else " " for c in text)

@@ -20,6 +20,8 @@ except ImportError:  # a PyYAML without libyaml still reads rules, only slower
 SCOPES = ("workload", "pod", "container", "engine", "rank")
 CATEGORIES = ("memory", "parallelism", "accelerator", "engine", "kubernetes", "security")
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+#: A key at the top of a rule file.
+_KEY = re.compile(r"^[A-Za-z_\"']", re.MULTILINE)
 _KEYS = {
     "id", "title", "category", "scope", "for_each", "needs", "when", "severity", "violated", "cases", "at", "message",
     "why", "remedy", "references", "silenced_by", "parameters", "fix", "examples",
@@ -78,7 +80,7 @@ def built_in_rules() -> tuple[Rule, ...]:
 def load_folder(folder: Path) -> tuple[Rule, ...]:
     """Every rule of a folder and its subfolders, by id. Raises BrokenRule for a wrong file or a repeated id."""
     rules: dict[str, Rule] = {}
-    for path in sorted(folder.rglob("*.yaml")):
+    for path in sorted(path for path in folder.rglob("*.y*ml") if path.suffix in (".yaml", ".yml")):
         rule = load_rule(path)
         if rule.id in rules:
             raise BrokenRule(f"{path}:1: the rule id {rule.id!r} is also in {rules[rule.id].path}")
@@ -90,9 +92,9 @@ def load_rule(path: Path) -> Rule:
     """One rule file. Raises BrokenRule with file and line where it is wrong."""
     text = _read(path)
     # The examples are the last key and the longest part; a lint run has no use for them.
-    head, _, _ = text.partition("\nexamples:")
-    raw = _parse(path, head)
-    unknown = sorted(set(raw) - _KEYS)
+    head, _, tail = text.partition("\nexamples:")
+    raw = _parse(path, text if _KEY.search(tail) else head)
+    unknown = sorted(set(raw) - _KEYS, key=str)
     if unknown:
         raise BrokenRule(
             f"{path}:{_line_of(text, unknown[0])}: unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}"
@@ -118,20 +120,42 @@ def load_rule(path: Path) -> Rule:
         remedy=" ".join(raw["remedy"].split()),
         at=_texts(path, text, raw, "at"),
         path=path,
-        when=str(raw.get("when") or ""),
-        for_each=str(raw.get("for_each") or ""),
+        when=_text(path, text, raw, "when"),
+        for_each=_text(path, text, raw, "for_each"),
         needs=_texts(path, text, raw, "needs"),
         references=_texts(path, text, raw, "references"),
         silenced_by=_texts(path, text, raw, "silenced_by"),
-        parameters=tuple((raw.get("parameters") or {}).items()),
+        parameters=_parameters(path, text, raw),
     )
+
+
+def line_of(rule: Rule, text: str) -> int:
+    """The line in the rule's file on which the value ``text`` starts, 1 where it cannot be found."""
+    try:
+        root = yaml.compose(_read(rule.path), _Loader)
+    except (yaml.YAMLError, BrokenRule):
+        return 1
+    waiting = [root]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            waiting.extend(value for _, value in reversed(node.value))
+        elif isinstance(node, yaml.SequenceNode):
+            waiting.extend(reversed(node.value))
+        elif isinstance(node, yaml.ScalarNode) and node.value == text:
+            return int(node.start_mark.line) + 1
+    return 1
 
 
 def examples(rule: Rule) -> list[dict[str, Any]]:
     """The examples of a rule: dicts with ``violates`` and/or ``passes`` (manifests), and what their test expects."""
     found = _parse(rule.path, _read(rule.path)).get("examples") or []
-    if not isinstance(found, list):
-        raise BrokenRule(f"{rule.path}:1: 'examples' must be a list")
+    if not isinstance(found, list) or not all(isinstance(example, dict) for example in found):
+        raise BrokenRule(f"{rule.path}:1: 'examples' must be a list of mappings with 'violates', 'fixed' or 'passes'")
     return found
 
 
@@ -148,7 +172,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise BrokenRule(f"{path}:{line}: not YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date or number that is none
         raise BrokenRule(f"{path}:1: not YAML: {error}") from None
     if not isinstance(raw, dict):
         raise BrokenRule(f"{path}:1: a rule is a mapping with id, title, message …")
@@ -156,14 +180,19 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
 
 
 def _cases(path: Path, text: str, raw: dict[str, Any]) -> tuple[Case, ...]:
-    entries = raw.get("cases") or [{"severity": raw.get("severity"), "violated": raw.get("violated")}]
-    if not isinstance(entries, list):
+    entries = raw.get("cases", [{"severity": raw.get("severity"), "violated": raw.get("violated")}])
+    if not isinstance(entries, list) or not entries:
         raise BrokenRule(f"{path}:{_line_of(text, 'cases')}: 'cases' must be a list")
     cases = []
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("severity") not in SEVERITIES:
             raise BrokenRule(
                 f"{path}:{_line_of(text, 'severity')}: the severity must be one of {', '.join(SEVERITIES)}"
+            )
+        unknown = sorted(set(entry) - set(Case._fields), key=str)
+        if unknown:
+            raise BrokenRule(
+                f"{path}:{_line_of(text, unknown[0])}: unknown key {unknown[0]!r} in a case; known are {', '.join(Case._fields)}"
             )
         if not isinstance(entry.get("violated"), str):
             raise BrokenRule(f"{path}:{_line_of(text, 'violated')}: 'violated' must be a CEL expression")
@@ -176,6 +205,20 @@ def _cases(path: Path, text: str, raw: dict[str, Any]) -> tuple[Case, ...]:
             )
         )
     return tuple(cases)
+
+
+def _text(path: Path, text: str, raw: dict[str, Any], key: str) -> str:
+    value = raw.get(key, "")
+    if not isinstance(value, str):
+        raise BrokenRule(f"{path}:{_line_of(text, key)}: {key!r} must be text; quote it")
+    return value
+
+
+def _parameters(path: Path, text: str, raw: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    value = raw.get("parameters") or {}
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise BrokenRule(f"{path}:{_line_of(text, 'parameters')}: 'parameters' must be a mapping of names to values")
+    return tuple(value.items())
 
 
 def _texts(path: Path, text: str, raw: dict[str, Any], key: str) -> tuple[str, ...]:

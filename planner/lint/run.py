@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.lint.evaluate import Subject, evaluate
+from planner.lint.evaluate import Subject, check, evaluate
 from planner.lint.rule import BrokenRule, Rule, built_in_rules, load_folder
 from planner.report.result import LintResult
 
@@ -23,11 +23,20 @@ def select_rules(settings: Settings) -> tuple[Rule, ...]:
         path = Path(folder)
         if not path.is_dir():
             raise BrokenRule(f"--rules {folder}: there is no such folder")
-        rules.update({rule.id: rule for rule in load_folder(path)})
+        own = load_folder(path)
+        if not own:
+            raise BrokenRule(f"--rules {folder}: no rule in this folder")
+        check(own)
+        rules.update({rule.id: rule for rule in own})
     names = {*rules, *(rule.category for rule in rules.values())}
     for name in (*settings.select, *settings.ignore):
         if name not in names:
-            raise BrokenRule(f"{name!r} is neither a rule nor a category; `planner rules` lists them")
+            raise BrokenRule(
+                f"{name!r} is neither a rule nor a category{hint(name, names)}; `planner rules` lists them"
+            )
+    for name in settings.parameters:
+        if name not in rules:
+            raise BrokenRule(f"{settings.source}: parameters of {name!r}, which is no rule{hint(name, rules)}")
     return tuple(
         rule
         for rule in rules.values()
@@ -35,6 +44,14 @@ def select_rules(settings: Settings) -> tuple[Rule, ...]:
         and rule.id not in settings.ignore
         and rule.category not in settings.ignore
     )
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """``; did you mean X?`` where a known name is near, else nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def lint(
@@ -48,7 +65,8 @@ def lint(
     outcome = evaluate(rules, _subjects(project.plans), settings.parameters)
     documents = [document for content in files for document in content.documents]
     suppressions, comment_problems = collect(documents, project.extraction.workloads)
-    sifted = sift(outcome.findings, suppressions, outcome.not_evaluated)
+    evaluated = {rule.id for rule in rules}
+    sifted = sift(outcome, suppressions, evaluated, evaluated | {rule.id for rule in built_in_rules()})
     return LintResult(
         findings=sifted.findings,
         suppressed=sifted.suppressed,

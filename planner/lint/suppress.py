@@ -1,35 +1,48 @@
 """Suppressions: ``# planner: ignore[rule-id] reason`` comments and ``planner/ignore`` annotations.
 
-A comment speaks for the line it stands on, or, alone on its line, for the next one. On the line of a container's name it
+A comment speaks for the line it stands on, or, alone on its line, for the next one (in a script: for the whole command,
+where its lines go on with a backslash). On the line of a container's name it
 speaks for the container, on the line of ``kind`` for the whole object. An annotation speaks for its object or pod template.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.provenance import Position
 
 if TYPE_CHECKING:
     from planner.documents.document import Comment, Document, Problem
-    from planner.lint.finding import Finding, NotEvaluated
+    from planner.lint.evaluate import Outcome
+    from planner.lint.finding import Finding
     from planner.workloads.workload import Workload
 
-_IGNORE = re.compile(r"ignore(?:\s*\[([^\]]*)\])?\s*:?\s*(.*)", re.DOTALL)
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+#: Other tools and components are called planner too; only the word "ignore" is one to this planner.
+_MEANT = re.compile(r"\s*ignore(?![\w-])")
+_IGNORE = re.compile(r"ignore\s*\[([^\]]*)\]\s*:?\s*(.*)", re.DOTALL)
+_SEPARATORS = re.compile(r"[\s,]+")
 
 
 class Suppression(NamedTuple):
-    """One wish not to see some rules. ``line`` is the line it covers (0: the whole ``workload``)."""
+    """One wish not to see some rules, on the lines ``first`` to ``last``: those of a comment's target, or of the object
+    ``workload`` that an annotation stands on."""
 
     rules: tuple[str, ...]
     reason: str
     position: Position
-    line: int
+    first: int
+    last: int
     workload: str = ""
-    document: tuple[int, int] = (0, 0)  # first and last line of the document, to tell equal names apart
+
+
+class Unused(NamedTuple):
+    """Rules of a suppression that nothing was suppressed of, and what to say about it."""
+
+    position: Position
+    rules: tuple[str, ...]
+    message: str
 
 
 class Sifted(NamedTuple):
@@ -37,7 +50,7 @@ class Sifted(NamedTuple):
 
     findings: tuple[Finding, ...]
     suppressed: tuple[tuple[Finding, Suppression], ...]
-    unused: tuple[Suppression, ...]
+    unused: tuple[Unused, ...]
 
 
 def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tuple[list[Suppression], list[Problem]]:
@@ -49,8 +62,7 @@ def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tup
     seen = set()
     for document in documents:
         for comment in document.comments:
-            # Other tools and components are called planner too; only "ignore" is a word to this one.
-            if comment.position in seen or not comment.text.lstrip().startswith("ignore"):
+            if comment.position in seen or not _MEANT.match(comment.text):
                 continue
             seen.add(comment.position)
             parsed = _comment(comment)
@@ -69,50 +81,85 @@ def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tup
             if fact is None or fact.position is None or fact.position in seen:
                 continue
             seen.add(fact.position)
-            found.extend(_annotation(fact.value, fact.position, f"{workload.kind}/{workload.name}"))
+            wishes = list(_annotation(fact.value, fact.position, workload))
+            found.extend(wishes)
+            if not wishes and fact.value.strip():
+                problems.append(Problem(fact.position, "planner/ignore must read 'rule-id: reason'"))
     return found, problems
 
 
 def _comment(comment: Comment) -> Suppression | None:
     match = _IGNORE.fullmatch(comment.text.strip())
-    if not match or not match.group(1):
+    rules = _names(match.group(1)) if match else ()
+    if match is None or not rules:
         return None
-    rules = tuple(_ID.findall(match.group(1)))
-    return Suppression(rules, match.group(2).strip(), comment.position, comment.covers) if rules else None
+    last = max(comment.covers, comment.covers_end)
+    return Suppression(rules, match.group(2).strip(), comment.position, comment.covers, last)
 
 
-def _annotation(text: str, position: Position, workload: str) -> Iterable[Suppression]:
+def _annotation(text: str, position: Position, workload: Workload) -> Iterable[Suppression]:
     """``rule-a, rule-b: reason``; several of them apart by newlines or semicolons."""
+    lines = workload.document.root.position
     for part in re.split(r"[;\n]", text[:4000]):
         names, _, reason = part.partition(":")
-        rules = tuple(_ID.findall(names))
+        rules = _names(names)
         if rules:
-            yield Suppression(rules, reason.strip(), position, 0, workload)
+            yield Suppression(
+                rules, reason.strip(), position, lines.line, lines.end_line, f"{workload.kind}/{workload.name}"
+            )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in _SEPARATORS.split(text) if name))
 
 
 def sift(
-    findings: Sequence[Finding], suppressions: Sequence[Suppression], not_evaluated: Sequence[NotEvaluated] = ()
+    outcome: Outcome, suppressions: Sequence[Suppression], evaluated: Collection[str], known: Collection[str]
 ) -> Sifted:
-    """Findings with and without a suppression. One that names a rule which could not be evaluated is not called unused."""
+    """Findings with and without a suppression.
+
+    A suppression is not called unused for a rule that could not be evaluated or that its cause speaks for in the same
+    file, nor for one that is not among the ``evaluated`` of this run; one of a rule that is not even ``known`` is.
+    """
     by_line: dict[tuple[str, int], list[Suppression]] = {}
     by_workload: dict[tuple[str, str], list[Suppression]] = {}
     for suppression in suppressions:
-        if suppression.line:
-            by_line.setdefault((suppression.position.file, suppression.line), []).append(suppression)
-        else:
-            by_workload.setdefault((suppression.position.file, suppression.workload), []).append(suppression)
+        file = suppression.position.file
+        if suppression.workload:
+            by_workload.setdefault((file, suppression.workload), []).append(suppression)
+            continue
+        for line in range(suppression.first, suppression.last + 1):
+            by_line.setdefault((file, line), []).append(suppression)
     kept, suppressed = [], []
-    used: set[Suppression] = set()
-    for finding in findings:
-        candidates = list(by_workload.get((finding.position.file, finding.workload), ()))
+    used: set[tuple[Suppression, str]] = set()
+    for finding in outcome.findings:
+        matches = []
         for place in (finding.position, *finding.anchors):
-            candidates.extend(by_line.get((place.file, place.line), ()))
-        match = next((s for s in candidates if finding.rule in s.rules), None)
-        if match is None:
-            kept.append(finding)
+            matches += by_line.get((place.file, place.line), ())
+            # Two objects of one file may have the same kind and name; the lines tell them apart.
+            on_object = by_workload.get((place.file, finding.workload), ())
+            matches += (wish for wish in on_object if wish.first <= place.line <= wish.last)
+        matches = [wish for wish in matches if finding.rule in wish.rules]
+        used.update((wish, finding.rule) for wish in matches)
+        if matches:
+            suppressed.append((finding, matches[0]))
         else:
-            used.add(match)
-            suppressed.append((finding, match))
-    undecided = {gap.rule for gap in not_evaluated}
-    unused = tuple(s for s in suppressions if s not in used and not undecided.intersection(s.rules))
-    return Sifted(tuple(kept), tuple(suppressed), unused)
+            kept.append(finding)
+    open_ = {(gap.rule, gap.position.file) for gap in outcome.not_evaluated if gap.position} | outcome.silenced
+    unused = []
+    for wish in suppressions:
+        idle = tuple(
+            rule
+            for rule in wish.rules
+            if rule in evaluated and (wish, rule) not in used and (rule, wish.position.file) not in open_
+        )
+        if idle:
+            unused.append(
+                Unused(wish.position, idle, f"unused suppression: nothing to ignore for {', '.join(idle)}")
+            )
+        for rule in wish.rules:
+            if rule not in known:
+                from planner.lint.run import hint
+
+                unused.append(Unused(wish.position, (rule,), f"suppression of {rule!r}, which is no rule{hint(rule, known)}"))
+    return Sifted(tuple(kept), tuple(suppressed), tuple(unused))

@@ -123,7 +123,8 @@ def phases(model: ModelArchitecture, config: EffectiveConfig, *, last_stage: boo
     dense = 3 * inner + hidden if inner else 0
     if model.is_moe:
         dense = hidden if model.intermediate_size <= model.moe_intermediate_size else dense
-    width = 2 * hidden + max(attention, dense) + (hidden if tp > 1 else 0)
+    # The residual stays alive beside a layer's input, its intermediate results and its output (and the reduced copy).
+    width = hidden + max(attention + hidden, dense) + (hidden if tp > 1 else 0)
     forward = _ELEMENT * tokens * width
     if (model.quantization or "").startswith(_QUANTISED_INPUTS):
         forward += tokens * max(hidden, inner)

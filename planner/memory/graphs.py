@@ -27,7 +27,7 @@ def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator:
         (GRAPH_BASE_GIB[bound] + GRAPH_PER_LAYER_GIB[bound] * layers * graphs) * ranks[bound] for bound in range(3)
     ]
     if model.is_hybrid or config.speculative_tokens:
-        bounds[2] = max(2 * bounds[2], bounds[1] + 1.0)
+        bounds[2] *= 1.3
     per_graph = GRAPH_PER_LAYER_GIB[1] * layers * ranks[1] * GIB
     return Term(
         "graphs",

@@ -35,13 +35,13 @@ def non_torch(config: EffectiveConfig, accelerator: Accelerator | None, model: M
     device = device_class(accelerator)
     parts = [NON_TORCH_GIB[device]]
     inputs = [Input("device class", device, "growth of one GPU's process, from start-up logs")]
-    link = _link(config, accelerator)
+    link = link_kind(config, accelerator)
     if link:
         ranks = config.parallel.world
         each = COMMUNICATORS_GIB[link]
         parts.append((each[0] * ranks, each[1] * ranks, each[2] * ranks) if link == "pcie" else each)
         inputs.append(Input("communicators", f"{parts[-1][1]:.2f} GiB", f"{ranks} ranks ({link.split('_')[0]})"))
-    if _charges_whole_device(config):
+    if charges_whole_device(config):
         parts.append(CONTEXT_GIB)
         inputs.append(
             Input("context", f"{CONTEXT_GIB[1]:.2f} GiB", "this release charges all memory in use on the device")
@@ -68,7 +68,7 @@ def baseline(config: EffectiveConfig, accelerator: Accelerator | None) -> Term:
     """
     bounds = list(CONTEXT_GIB)
     inputs = [Input("context", f"{CONTEXT_GIB[1]:.2f} GiB", "CUDA context of one process, from start-up logs")]
-    link = _link(config, accelerator)
+    link = link_kind(config, accelerator)
     if link and config.version >= (0, 11):
         extra = CONTEXT_COMMUNICATORS_GIB["pcie" if link in ("pcie", "pair") else "mesh"]
         bounds = [bound + more for bound, more in zip(bounds, extra, strict=True)]
@@ -107,7 +107,7 @@ def device_class(accelerator: Accelerator | None) -> str:
     return "hopper" if capability >= (9, 0) else "ampere"
 
 
-def _link(config: EffectiveConfig, accelerator: Accelerator | None) -> str:
+def link_kind(config: EffectiveConfig, accelerator: Accelerator | None) -> str:
     """How the ranks of one copy are linked, a key of ``COMMUNICATORS_GIB``; empty for a single rank.
 
     Multicast over NVLink, which takes most of the memory, needs Hopper or later and more than two ranks.
@@ -127,7 +127,8 @@ def _link(config: EffectiveConfig, accelerator: Accelerator | None) -> str:
     return "mesh_later" if config.version >= (0, 27) else "mesh"
 
 
-def _charges_whole_device(config: EffectiveConfig) -> bool:
+def charges_whole_device(config: EffectiveConfig) -> bool:
+    """Whether this release charges all memory in use on the device, other processes' and the CUDA context included."""
     if config.runner == "v0":
         return config.version < (0, 6, 6)
     return config.version < (0, 9, 1)

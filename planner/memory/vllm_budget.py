@@ -17,8 +17,8 @@ from planner.models.architecture import ModelArchitecture
 
 #: Default of gpu-memory-utilization before 0.20, for a release that is only assumed.
 _OLDER_UTILIZATION = 0.9
-#: Ranks that are listed one by one; larger engines repeat them.
-_MOST_COPIES = 256
+#: Ranks that are listed one by one; of larger engines one rank of each stage stands for all.
+_MOST_RANKS = 4096
 
 Stage = tuple[KVPlan, dict[str, Term]]
 
@@ -48,18 +48,26 @@ def vllm_budget(
     capability = accelerator.capability
     layers = stage_layers(model.num_layers, parallel.pipeline, config.version, layer_partition)
     stages: list[Stage] = []
+    alike: dict[tuple[object, ...], Stage] = {}
     for stage in range(parallel.pipeline):
-        plan = kv_cache.kv_plan(model, config, stage, capability, layers[stage])
-        terms = _terms(model, config, accelerator, stage, given or {}, version_assumed)
-        terms["kv_available"] = _available(config, terms, kv_cache_memory)
-        stages.append((plan, terms))
-    blocks = _blocks(config, stages)
-    tightest = min(range(len(stages)), key=lambda stage: stages[stage][1]["kv_available"].bytes.expected)
+        # Equal layers are one object, so that stages between the first and the last are worked out once.
+        here = layers[stage]
+        key = (stage == 0, stage == parallel.pipeline - 1, *map(id, model.layers[here.start : here.stop]))
+        if key not in alike:
+            plan = kv_cache.kv_plan(model, config, stage, capability, here)
+            terms = _terms(model, config, accelerator, stage, given or {}, version_assumed)
+            terms["kv_available"] = _available(config, terms, kv_cache_memory)
+            alike[key] = (plan, terms)
+        stages.append(alike[key])
+    distinct = list(alike.values())
+    blocks = _blocks(config, distinct)
+    ranks = _spread(config, stages, blocks, gpus_per_pod)
+    tightest = min(range(len(ranks)), key=lambda rank: ranks[rank].bytes("kv_available").expected)
     return MemoryBudget(
-        tuple(_spread(config, stages, blocks, gpus_per_pod)),
-        _capacity(config, stages, blocks) if capacity else None,
-        _verdict(config, stages, measured=kv_cache_memory is None),
-        tightest=tightest * parallel.tensor * parallel.prefill_context,
+        tuple(ranks),
+        _capacity(config, distinct, blocks) if capacity else None,
+        _verdict(config, distinct, measured=kv_cache_memory is None),
+        tightest=tightest,
     )
 
 
@@ -164,7 +172,7 @@ def _difference(whole: Estimate, parts: list[Estimate]) -> Estimate:
     """What parts leave of a whole, in bytes, their errors taken as independent."""
     expected = whole.expected - sum(part.expected for part in parts)
     down = math.hypot(whole.expected - whole.low, *(part.high - part.expected for part in parts))
-    up = math.hypot(whole.high - whole.expected, *(part.expected - part.low for part in parts))
+    up = (whole.high - whole.expected) + sum(part.expected - part.low for part in parts)
     return Estimate(int(expected - down), expected, int(expected + up), "measured")
 
 
@@ -189,9 +197,16 @@ def _spread(
     parallel = config.parallel
     width = parallel.tensor * parallel.prefill_context
     per_pod = gpus_per_pod or parallel.world * parallel.data_local
-    for copy in range(min(parallel.data, _MOST_COPIES)):
-        for stage, (plan, terms) in enumerate(stages):
-            for tensor_rank in range(width):
+    listed = width if width * len(stages) <= _MOST_RANKS else 1
+    # The tightest stages are among those listed, however many there are.
+    chosen = list(range(len(stages)))
+    if len(stages) > _MOST_RANKS:
+        chosen.sort(key=lambda stage: stages[stage][1]["kv_available"].bytes.expected)
+        chosen = sorted(chosen[:_MOST_RANKS])
+    for copy in range(max(1, min(parallel.data, _MOST_RANKS // (listed * len(chosen))))):
+        for stage in chosen:
+            plan, terms = stages[stage]
+            for tensor_rank in range(listed):
                 rank = copy * parallel.world + stage * width + tensor_rank
                 ranks.append(
                     RankBudget(

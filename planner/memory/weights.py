@@ -12,7 +12,7 @@ from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import Parallelism
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
-from planner.memory.formats import Kernel, stored_bytes
+from planner.memory.formats import ExpertShape, Kernel, expert_bytes, linear_bytes
 from planner.models.architecture import (
     Format,
     FullAttention,
@@ -27,6 +27,9 @@ from planner.models.architecture import (
 )
 from planner.units import GIB, ceil_div, format_bytes, round_up
 
+#: Bytes of top-k scratch that each sparse indexer allocates while loading, in newer versions (golden data of 0.32.0).
+INDEXER_BUFFER = 8_400_900
+INDEXER_BUFFER_SINCE = (0, 30)
 _ELEMENT = {
     "float32": 4,
     "bfloat16": 2,
@@ -94,6 +97,7 @@ def rank_weights(
     max_model_len: int = 0,
     cpu_offload_gib: float = 0,
     partition: tuple[int, ...] | None = None,
+    max_num_batched_tokens: int = 0,
 ) -> Term:
     """Bytes of weights on one rank.
 
@@ -104,11 +108,16 @@ def rank_weights(
     stages = stage_layers(model.num_layers, parallel.pipeline, engine_version, partition)
     if not 0 <= pipeline_rank < len(stages):
         raise ValueError(f"pipeline rank {pipeline_rank} of {parallel.pipeline}")
-    capability = accelerator.capability if accelerator else (9, 0)
-    kernel = Kernel(engine_version, capability, _ELEMENT.get(dtype, 2))
+    kernel = Kernel(
+        engine_version,
+        accelerator.capability if accelerator else None,
+        _ELEMENT.get(dtype, 2),
+        rocm=bool(accelerator and accelerator.vendor == "amd"),
+    )
     group = parallel.tensor * parallel.data * parallel.prefill_context
     rank = Rank(parallel.tensor, tensor_rank, group, expert_rank, parallel.expert, eplb_redundant)
-    formats = _online_formats(model.formats, quantization) if quantization else model.formats
+    online = quantization if quantization and not model.quantization else None
+    formats = _online_formats(model.formats, online) if online else model.formats
     first, last = pipeline_rank == 0, pipeline_rank == parallel.pipeline - 1
 
     parts: list[tuple[str, int]] = []
@@ -128,6 +137,9 @@ def rank_weights(
     tables = sum(_table_bytes(table, kernel) for table in model.rotary_tables)
     if stages[pipeline_rank]:
         parts.append(("rotary tables", tables))
+    top_tokens = dict(model.extra).get("index_topk", "")
+    if top_tokens.isdigit():
+        parts.append(("indexer choices", 4 * (max_num_batched_tokens or 8192) * int(top_tokens)))
     if lora:
         parts.append(("LoRA slots", lora_bytes(model, stages[pipeline_rank], lora, rank, first, last)))
     total = sum(size for _, size in parts)
@@ -167,33 +179,62 @@ def _layers_bytes(
 
 
 def _layer_bytes(layer: Layer, model: ModelArchitecture, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
-    size = sum(_matrix_bytes(m, formats, kernel, rank) for m in layer.matrices)
-    size += sum(_vector_bytes(v, kernel, rank, model) for v in layer.vectors)
+    size = sum(_vector_bytes(v, kernel, rank, model) for v in layer.vectors)
+    w13: Matrix | None = None
+    for matrix in layer.matrices:
+        if matrix.shard == "expert_column":
+            w13 = matrix
+        elif matrix.shard == "expert_row" and w13 is not None:
+            size += _experts_bytes(w13, matrix, formats, kernel, rank)
+        else:
+            size += _matrix_bytes(matrix, formats, kernel, rank)
     attention = layer.attention
-    if isinstance(attention, (FullAttention, SlidingWindow)):
+    if isinstance(attention, LatentAttention):
+        if not attention.window:
+            size += _absorbed_bytes(layer, attention, rank)
+        if attention.indexer_dim and kernel.version >= INDEXER_BUFFER_SINCE and not attention.window:
+            size += INDEXER_BUFFER
+    elif isinstance(attention, (FullAttention, SlidingWindow)):
         size += 16  # scales of query, key, value and probabilities
     return size
+
+
+def _experts_bytes(w13: Matrix, w2: Matrix, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
+    """Routed experts: whole ones under expert parallelism, slices of all of them without."""
+    count, inner = w13.experts, w2.k
+    if rank.whole_experts:
+        share, more = divmod(count + rank.redundant, rank.expert_group)
+        count = share + (1 if rank.expert_rank < more else 0)
+    else:
+        inner = max(ceil_div(inner, rank.expert_group), w13.least)
+    return expert_bytes(formats[w13.format], ExpertShape(count, w13.k, inner, w13.slices, w13.bias), kernel)
+
+
+def _absorbed_bytes(layer: Layer, attention: LatentAttention, rank: Rank) -> int:
+    """The two 16-bit matrices that absorb kv_b_proj; views of it where it is not quantized (vLLM, mla_attention.py)."""
+    for matrix in layer.matrices:
+        if matrix.name == "kv_b_proj":
+            quantized = matrix.format not in ("model", "plain")
+            heads = ceil_div(attention.heads, rank.tensor)
+            return 2 * heads * (attention.nope_dim + attention.v_head_dim) * attention.kv_lora_rank if quantized else 0
+    return 0
 
 
 def _matrix_bytes(matrix: Matrix, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
     if matrix.until and kernel.version >= matrix.until:
         return 0
-    form = formats[matrix.format]
-    n, k, count, biases = local_shape(matrix, rank)
-    experts = matrix.experts > 0
-    size = stored_bytes(form, n, k, kernel, count=count, slices=matrix.slices, experts=experts)
-    if matrix.bias:
-        size += count * biases * kernel.element
-    return size
+    n, k, biases = local_shape(matrix, rank)
+    size = linear_bytes(formats[matrix.format], n, k, kernel, matrix.slices)
+    return matrix.count * (size + (biases * kernel.element if matrix.bias else 0))
 
 
-def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int, int]:
-    """(outputs, inputs, copies, bias elements) of a matrix on one rank."""
+def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int]:
+    """(outputs, inputs, bias elements) of a matrix on one rank; experts are not for this."""
     n, k, shard, tensor = matrix.n, matrix.k, matrix.shard, rank.tensor
     if shard == "column":
         n = ceil_div(n, tensor)
     elif shard == "row":
-        return n, ceil_div(k, tensor), matrix.count, n
+        return n, ceil_div(k, tensor), n
     elif shard == "qkv":
         heads, kv_heads = ceil_div(matrix.heads, tensor), max(1, ceil_div(matrix.kv_heads, tensor))
         n = heads * matrix.head_dim + kv_heads * (matrix.head_dim + (matrix.v_head_dim or matrix.head_dim))
@@ -202,17 +243,7 @@ def local_shape(matrix: Matrix, rank: Rank) -> tuple[int, int, int, int]:
         n = ceil_div(n - shared, tensor) + max(1, ceil_div(matrix.kv_heads, tensor)) * matrix.head_dim
     elif shard == "vocab":
         n = ceil_div(round_up(n, matrix.pad), tensor)
-    elif shard in ("expert_column", "expert_row"):
-        experts = matrix.experts
-        if rank.whole_experts:
-            experts += rank.redundant
-            share, more = divmod(experts, rank.expert_group)
-            return n, k, matrix.count * (share + (1 if rank.expert_rank < more else 0)), n
-        if shard == "expert_column":
-            n = max(ceil_div(n, rank.expert_group), matrix.slices * matrix.least)
-            return n, k, matrix.count * experts, n
-        return n, max(ceil_div(k, rank.expert_group), matrix.least), matrix.count * experts, n
-    return n, k, matrix.count, n
+    return n, k, n
 
 
 def _vector_bytes(vector: Vector, kernel: Kernel, rank: Rank, model: ModelArchitecture) -> int:
@@ -229,6 +260,8 @@ def _vector_bytes(vector: Vector, kernel: Kernel, rank: Rank, model: ModelArchit
 
 
 def _tower_bytes(tower: Tower, model: ModelArchitecture, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
+    if any(matrix.heads % rank.tensor for matrix in tower.matrices if matrix.shard == "qkv"):
+        rank = rank._replace(tensor=1)  # heads that don't divide: every rank holds the whole tower
     size = sum(_matrix_bytes(m, formats, kernel, rank) for m in tower.matrices)
     size += sum(_vector_bytes(v, kernel, rank, model) for v in tower.vectors)
     return size + sum(_table_bytes(table, kernel) for table in tower.tables) + tower.buffer_bytes
@@ -236,25 +269,56 @@ def _tower_bytes(tower: Tower, model: ModelArchitecture, formats: dict[str, Form
 
 def _table_bytes(table: RotaryTable, kernel: Kernel) -> int:
     positions = table.positions if kernel.version >= table.since else table.positions_before
-    return positions * table.dim * table.count * (4 if table.dtype == "float32" else kernel.element)
+    wide = table.dtype == "float32" or (table.wide_on_blackwell and kernel.blackwell)
+    return positions * table.dim * table.count * (4 if wide else kernel.element)
 
 
 def _online_formats(formats: dict[str, Format], method: str) -> dict[str, Format]:
-    """Storage after the engine quantizes a 16-bit checkpoint while loading it."""
+    """Storage after the engine has quantized a 16-bit checkpoint while loading it: linear layers and experts only."""
+    if method.startswith(("fp8", "ptpc_fp8")):
+        return {**formats, "model": Format("fp8_channel" if method.startswith("ptpc") else "fp8_tensor")}
+    if method == "bitsandbytes":
+        return {**formats, "model": Format("bnb_nf4", group=64, bits=4)}
+    if method == "experts_int8":
+        return {**formats, "model": Format("int8")}
     return formats
 
 
 def lora_bytes(
     model: ModelArchitecture, stage: range, lora: tuple[int, int], rank: Rank, first: bool, last: bool
 ) -> int:
-    """Bytes of the adapter slots: A and B of every supported linear layer, 16 bits (vLLM lora/layers)."""
+    """Bytes of the adapter slots of (max_loras, max_lora_rank): A and B of every linear layer at 16 bits.
+
+    A is whole per fused part on column-split layers and split on row-split ones, B the other way round; embedding and head
+    keep theirs unsplit (vLLM lora/layers).
+    """
     slots, width = lora
+    sizes: dict[int, int] = {}
     total = 0
     for index in stage:
-        for matrix in model.layers[index].matrices:
-            n, k, count, _ = local_shape(matrix, rank)
-            total += count * width * (matrix.slices * k + n)
-    return 2 * slots * total
+        layer = model.layers[index]
+        size = sizes.get(id(layer))
+        if size is None:
+            size = sizes[id(layer)] = sum(_adapter_elements(matrix, rank) for matrix in layer.matrices)
+        total += size
+    for held, matrix in ((first, model.embedding), (last, model.head or model.embedding)):
+        if held and matrix is not None:
+            total += matrix.n + matrix.k
+    return 2 * slots * width * total
 
 
-__all__ = ["LatentAttention", "Rank", "local_shape", "lora_bytes", "rank_weights", "stage_layers"]
+def _adapter_elements(matrix: Matrix, rank: Rank) -> int:
+    """Elements of A and B per rank of the adapter; nothing for what adapters leave alone."""
+    if matrix.format == "plain" or matrix.format == "float32":
+        return 0
+    if matrix.shard in ("expert_column", "expert_row"):
+        n, k, count = matrix.n, matrix.k, matrix.experts
+        if rank.whole_experts:
+            count = ceil_div(count + rank.redundant, rank.expert_group)
+        elif matrix.shard == "expert_column":
+            n = ceil_div(n, rank.expert_group)
+        else:
+            k = ceil_div(k, rank.expert_group)
+        return count * (matrix.slices * k + n)
+    n, k, _ = local_shape(matrix, rank)
+    return matrix.count * (matrix.slices * k + n)

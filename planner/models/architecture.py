@@ -7,7 +7,7 @@ engine. Layer objects are shared: a model of 80 equal layers holds 80 references
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 
 class FullAttention(NamedTuple):
@@ -106,9 +106,9 @@ class NoAttention(NamedTuple):
     """A layer without any cache (an MLP-only layer of a hybrid, an encoder-only layer)."""
 
 
-Attention = Union[
-    FullAttention, SlidingWindow, ChunkedLocal, CrossAttention, LatentAttention, RecurrentState, NoAttention
-]
+Attention = (
+    FullAttention | SlidingWindow | ChunkedLocal | CrossAttention | LatentAttention | RecurrentState | NoAttention
+)
 
 
 class Matrix(NamedTuple):
@@ -120,7 +120,8 @@ class Matrix(NamedTuple):
     rank), ``expert_column`` / ``expert_row`` (``experts`` of these: split by tp·dp, or whole experts per rank under
     expert parallelism), ``grouped`` (as column, but of ``kv_heads`` groups that are ``head_dim`` outputs wide each rank
     has at least one).
-    ``format``: a key of ``ModelArchitecture.formats`` — how its elements are stored.
+    ``format``: a key of ``ModelArchitecture.formats`` — how its elements are stored. ``model`` are linear layers at 16
+    bits that an engine may quantize while loading, ``plain`` what it never quantizes (routers, embeddings, convolutions).
     ``bias``: a bias vector of n elements at 16 bits.
     """
 
@@ -129,7 +130,7 @@ class Matrix(NamedTuple):
     k: int
     shard: str
     format: str
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # the field hides the tuple method
     bias: bool = False
     heads: int = 0
     kv_heads: int = 0
@@ -153,7 +154,7 @@ class Vector(NamedTuple):
     n: int
     shard: str = "replicated"
     dtype: str = "model"
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # the field hides the tuple method
     until: tuple[int, ...] = ()
     buffer: bool = False  # computed by the engine, no parameter of the model
 
@@ -172,6 +173,7 @@ class Format(NamedTuple):
     act_order: bool = False
     block: tuple[int, int] = (0, 0)
     bits: float = 0.0
+    spare_zeros: bool = False  # zero points that symmetric GPTQ files carry and the engine keeps
 
 
 class Layer(NamedTuple):
@@ -195,9 +197,12 @@ class RotaryTable(NamedTuple):
     positions: int
     dim: int
     dtype: str = "model"
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # the field hides the tuple method
     positions_before: int = 0
     since: tuple[int, ...] = ()
+    wide_on_blackwell: bool = (
+        False  # kept as float32 where FlashInfer rotates (DeepSeek's YaRN on compute capability 10)
+    )
 
 
 class Tower(NamedTuple):

@@ -95,7 +95,7 @@ class Builder:
 
     def embedding(self, vocab: int = 0, width: int = 0) -> Matrix:
         """The token embedding, its rows padded to 64 and split."""
-        return Matrix("embed_tokens", vocab or self.vocab, width or self.hidden, "vocab", "model")
+        return Matrix("embed_tokens", vocab or self.vocab, width or self.hidden, "vocab", "plain")
 
     def head(self, path: str = "lm_head", *, bias: bool = False, vocab: int = 0) -> Matrix:
         """The output head; ``path`` is its name in the checkpoint."""

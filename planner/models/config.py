@@ -8,7 +8,7 @@ from typing import Any
 from planner.models.architecture import Matrix, ModelArchitecture, UnknownModel, Vector
 from planner.models.builder import Builder, Parts
 from planner.models.config_reader import ConfigReader
-from planner.models.families.table import EMBEDDING_ON_EVERY_STAGE, FAMILIES, HEAD_ON_EVERY_STAGE
+from planner.models.families.table import FAMILIES
 from planner.models.quantization import read_quantization
 from planner.models.rope import rope_section, rope_type
 
@@ -67,14 +67,16 @@ def _architecture(config: Any, quant_config: Any, id: str, checkpoint_bytes: int
             "state its memory with the annotation planner/given, or add a family for it in planner/models/families",
         )
     text = language_part(root)
-    quantization = read_quantization(root, text, quant_config)
+    # A config.json may carry the separate file's content, so that one file says everything.
+    quantization = read_quantization(root, text, quant_config or root.raw("_hf_quant_config"))
     builder = Builder(root, text, quantization, name)
     module = import_module(f"planner.models.families.{family[0]}")
     parts: Parts = getattr(module, family[1])(builder)
     length, key = derived_length(text)
     section = rope_section(text)
     formats = dict(quantization.formats)
-    for plain in ("bfloat16", "float32"):
+    formats["plain"] = formats["model"]
+    for plain in ("bfloat16", "float16", "float32"):
         formats.setdefault(plain, formats["model"]._replace(name=plain))
     parameters = count_parameters(parts)
     if not 0 < parameters < _MOST_PARAMETERS:
@@ -121,8 +123,8 @@ def _architecture(config: Any, quant_config: Any, id: str, checkpoint_bytes: int
         extra=parts.extra,
         rotary_tables=parts.tables,
         embedding_vectors=parts.embedding_vectors,
-        embedding_everywhere=name in EMBEDDING_ON_EVERY_STAGE,
-        head_everywhere=name in HEAD_ON_EVERY_STAGE,
+        embedding_everywhere=family[2] in ("embedding", "both"),
+        head_everywhere=family[2] in ("head", "both"),
     )
 
 

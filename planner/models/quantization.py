@@ -98,11 +98,12 @@ class Quantization:
     def head(self, path: str = "lm_head") -> str:
         """The key of the output head, which most methods leave alone."""
         if not self.method:
-            return UNQUANTIZED
+            return "plain"
         for target in self._targets:
             if target.modules is not None and path in target.modules:
                 return self._key(target.format)
-        return self._key(self._head if self._head and path not in self._ignore else None)
+        found = self._key(self._head if self._head and path not in self._ignore else None)
+        return "plain" if found == UNQUANTIZED else found
 
     def _find(self, path: str, otherwise: Format | None) -> Format | None:
         if path in self._ignore:
@@ -219,6 +220,7 @@ def _gptq(section: ConfigReader) -> Quantization:
         zero_points=not section.flag("sym", default=True),
         act_order=section.flag("desc_act"),
         bits=bits,
+        spare_zeros=True,
     )
     targets = []
     skipped = list(_ignored(section, "modules_to_not_convert"))

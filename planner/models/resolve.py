@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from planner import catalog
 from planner.models.architecture import ModelArchitecture, UnknownModel
@@ -28,6 +28,8 @@ from planner.provenance import Provenance
 
 #: A reference longer than this is no name of a model.
 MAX_LENGTH = 1024
+#: A larger file is no config.json.
+MAX_CONFIG_BYTES = 20_000_000
 
 _HUB_SCHEMES = ("hf://", "hf:", "huggingface://", "modelscope://", "ms://")
 _HUB_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com", "modelscope.cn", "www.modelscope.cn")
@@ -137,9 +139,34 @@ def _user_path(name: str) -> str | None:
 
 
 def _local(path: str, text: str) -> Resolved:
+    """The model in a folder of the user, or the one that a single file describes as a config.json would."""
     from planner.models.local import read_folder
 
-    return Resolved(read_folder(path), Provenance("option", text), None, None)
+    folder, name = os.path.split(path)
+    provenance = Provenance("option", text)
+    if not name.endswith(".json") or os.path.isdir(path):
+        return Resolved(read_folder(path), provenance, None, None)
+    if name == "config.json":  # with what stands beside it
+        return Resolved(read_folder(folder or "."), provenance, None, None)
+    from planner.models.config import architecture
+
+    return Resolved(architecture(_json_object(path), None, name.removesuffix(".json")), provenance, None, None)
+
+
+def _json_object(path: str) -> dict[str, Any]:
+    """The object in a JSON file of the user; raises UnknownModel where there is none."""
+    import json
+
+    try:
+        if os.path.getsize(path) > MAX_CONFIG_BYTES:
+            raise UnknownModel(f"{path} is larger than any config.json", _remedy())
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnknownModel(f"{path} cannot be read: {error}", _remedy()) from error
+    if not isinstance(value, dict):
+        raise UnknownModel(f"{path} holds no JSON object", _remedy())
+    return value
 
 
 def _hub_name(name: str) -> _Name:

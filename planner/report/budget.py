@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.lint.message import printable
+from planner.lint.message import printable, without_commands
 from planner.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def render_text(plans: Sequence[Plan], problems: Sequence[Problem], explain: boo
         lines.append("")
     if not plans:
         lines.append("no engine found: nothing in the inputs runs an inference engine")
-    return "\n".join(lines) + "\n"
+    return without_commands("\n".join(lines) + "\n")
 
 
 def _plan(plan: Plan, explain: bool) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _plan(plan: Plan, explain: bool) -> Iterator[str]:
             ("kv-cache-dtype", config.kv_cache_dtype),
         ):
             value = f"{fact.value:,}" if isinstance(fact.value, int) else str(fact.value)
-            yield f"  {name:<23} {value:>10}  ({printable(str(fact.provenance))})"
+            yield f"  {name:<23} {printable(value):>10}  ({printable(str(fact.provenance))})"
     if plan.budget is not None:
         seen = set()
         for rank in plan.budget.ranks:
@@ -107,7 +107,7 @@ def _plan(plan: Plan, explain: bool) -> Iterator[str]:
     elif plan.requirement is not None:
         yield from _requirement(plan)
     for gap in plan.unknown:
-        yield f"  unknown: {gap.fact}: {printable(gap.reason)}"
+        yield f"  unknown: {printable(gap.fact)}: {printable(gap.reason)}"
         yield f"           → {printable(gap.remedy)}"
     yield f"  verdict: {plan.verdict}"
 

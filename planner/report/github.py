@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.lint.message import printable
+
 if TYPE_CHECKING:
     from planner.report.result import LintResult
 
@@ -34,7 +36,8 @@ def _command(level: str, file: str, line: int, column: int, title: str, message:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # Without control characters there is no line end left to escape, and no other surprise either.
+    return printable(text, 4000).replace("%", "%25")
 
 
 def _property(text: str) -> str:

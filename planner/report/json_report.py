@@ -22,8 +22,14 @@ def render(result: LintResult) -> str:
             for finding, suppression in result.suppressed
         ],
         "unused_suppressions": [
-            {"file": s.position.file, "line": s.position.line, "column": s.position.column, "rules": list(s.rules)}
-            for s in result.unused_suppressions
+            {
+                "file": unused.position.file,
+                "line": unused.position.line,
+                "column": unused.position.column,
+                "rules": list(unused.rules),
+                "message": unused.message,
+            }
+            for unused in result.unused_suppressions
         ],
         "not_evaluated": [
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.budget import capacity_facts
@@ -38,7 +39,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "name": engine.engine,
             "version": engine.version.value,
             "version_source": str(engine.version.provenance),
-            "flags": {name: flag.value if flag.known else flag.raw for name, flag in engine.flags.items()},
+            "flags": {name: _finite(flag.value) if flag.known else flag.raw for name, flag in engine.flags.items()},
             "effective": _effective(plan),
         },
         "model": {
@@ -78,6 +79,16 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "accelerators": list(need.accelerators),
         }
     return result
+
+
+def _finite(value: Any, depth: int = 0) -> Any:
+    """A flag's value as JSON has it: Python reads ``NaN`` and ``Infinity`` in a JSON argument, but JSON has no such
+    numbers. What is nested too deeply for other readers is left out."""
+    if isinstance(value, dict):
+        return {str(key): _finite(item, depth + 1) for key, item in value.items()} if depth < 32 else None
+    if isinstance(value, (list, tuple)):
+        return [_finite(item, depth + 1) for item in value] if depth < 32 else None
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def _effective(plan: Plan) -> dict[str, Any]:

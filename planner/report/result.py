@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from planner.documents.document import Notice, Problem
     from planner.lint.finding import Finding, NotEvaluated
     from planner.lint.rule import Rule
-    from planner.lint.suppress import Suppression
+    from planner.lint.suppress import Suppression, Unused
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class LintResult:
 
     findings: tuple[Finding, ...]
     suppressed: tuple[tuple[Finding, Suppression], ...]
-    unused_suppressions: tuple[Suppression, ...]
+    unused_suppressions: tuple[Unused, ...]
     not_evaluated: tuple[NotEvaluated, ...]
     problems: tuple[Problem, ...]
     notices: tuple[Notice, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -24,8 +25,10 @@ _LEVEL = {"error": "error", "warning": "warning", "info": "note"}
 
 def render(result: LintResult) -> str:
     """The result as a SARIF log with one run."""
-    findings = [(finding, None) for finding in result.findings]
-    findings += [(finding, suppression.reason or "no reason given") for finding, suppression in result.suppressed]  # type: ignore[misc]
+    findings: list[tuple[Finding, str | None]] = [(finding, None) for finding in result.findings]
+    findings += [(finding, suppression.reason or "no reason given") for finding, suppression in result.suppressed]
+    # In file order, whether suppressed or not, so that a suppression does not change the fingerprints of its neighbours.
+    findings.sort(key=lambda entry: entry[0].sort_key)
     rules = list(result.rules)
     index = {rule.id: number for number, rule in enumerate(rules)}
     seen: dict[str, int] = {}
@@ -53,7 +56,14 @@ def render(result: LintResult) -> str:
 
 
 def _uri(file: str) -> str:
-    return quote(file.replace("\\", "/"), safe="/")
+    """A path as a URI reference: relative where it lies below the current folder, with ``file:`` where it is absolute."""
+    path = os.path.normpath(file)
+    if os.path.isabs(path):
+        below = os.path.relpath(path)
+        if below.startswith(".."):
+            return "file://" + quote(path.replace(os.sep, "/"), safe="/:", errors="surrogateescape")
+        path = below
+    return quote(path.replace(os.sep, "/"), safe="/", errors="surrogateescape")
 
 
 def _location(file: str, line: int, column: int, end_line: int = 0) -> dict[str, Any]:
@@ -90,11 +100,11 @@ def _result(finding: Finding, reason: str | None, index: dict[str, int], seen: d
 
 
 def _fingerprint(finding: Finding, seen: dict[str, int]) -> str:
-    """Rule, object and container, not lines or numbers: an edit elsewhere in the file keeps an alert the same. Equal ones
-    in one run are told apart by their order."""
-    text = f"{finding.rule}\0{finding.workload}\0{finding.container}"
+    """Rule, file, object and container, not lines or numbers: an edit elsewhere keeps an alert the same. Equal ones in one
+    file are told apart by their order."""
+    text = "\0".join((finding.rule, _uri(finding.position.file), finding.workload, finding.container))
     count = seen[text] = seen.get(text, 0) + 1
-    return hashlib.sha256(f"{text}\0{count}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{text}\0{count}".encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _notification(problem: Problem) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from planner.lint.message import printable
+from planner.lint.message import printable, without_commands
 
 if TYPE_CHECKING:
     from planner.lint.finding import Finding, NotEvaluated
@@ -32,14 +32,12 @@ def render(result: LintResult, color: bool = False, quiet: bool = False) -> str:
         for finding in group:
             parts.extend(_finding(finding, result, color))
         parts.append("")
-    for suppression in result.unused_suppressions:
-        parts.append(
-            f"{printable(str(suppression.position))}: unused suppression: nothing to ignore for {', '.join(suppression.rules)}"
-        )
+    for unused in result.unused_suppressions:
+        parts.append(f"{printable(str(unused.position))}: {printable(unused.message)}")
     if not quiet:
         parts.extend(_gaps(result.not_evaluated))
     parts.append(summary(result))
-    return "\n".join(parts) + "\n"
+    return without_commands("\n".join(parts) + "\n")
 
 
 def _paint(text: str, severity: str, color: bool) -> str:
@@ -70,7 +68,7 @@ def _gaps(gaps: tuple[NotEvaluated, ...]) -> Iterator[str]:
     for (place, workload, container, fact, reason, remedy), rules in grouped.items():
         count = f"{len(rules)} rules" if len(rules) > 1 else next(iter(rules))
         who = f"{workload} · {container}" if container else workload
-        yield f"{printable(place)}: not evaluated: {count} ({printable(who)}), {fact} is unknown: {reason}"
+        yield f"{printable(place)}: not evaluated: {count} ({printable(who)}), {printable(fact)} is unknown: {reason}"
         yield f"      → {remedy}"
     if grouped:
         yield ""

@@ -98,6 +98,8 @@ def test_many_lines(line: str) -> None:
         "".join(f"%TAG !a{i}! x\n" for i in range(50_000)),
         "args:\n- |\n" + "  x # planner: ignore \\\n" * 50_000,
         "a: " + "&x " * 100_000,
+        "a: 'x''" + " " * 300_000 + "y'",
+        "a: x\n " + " " * 300_000 + "y",
         "a" * 300_000 + ": 1",
         "? " + "a" * 300_000 + "\n: 1",
         "\ufeff\n" * 100_000,

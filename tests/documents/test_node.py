@@ -241,7 +241,9 @@ def test_position_in_plain_and_quoted_scalars() -> None:
     assert at("a: &anchor !!str 'x --port 80'\n", "a", "--port") == (1, 21)
     assert at("a: x\n  y\n\n\n  --port 80\n", "a", "--port") == (5, 3)
     assert at('a: "x\n  y \\\n\n     --port 80"\n', "a", "--port") == (4, 6)
-    assert at("a: 'x\n\n\n  --port'\n", "a", "--port") == (4, 3)
+    assert at('a: "x\\\n\n\n     --port 80"\n', "a", "--port") == (4, 6)
+    assert at('a: "x\\n\\ \n  \\  --port 80"\n', "a", "--port") == (2, 6)
+    assert at("a: 'x  \n\n\n  --port'\n", "a", "--port") == (4, 3)
 
 
 def test_position_in_literal_scalars() -> None:

@@ -144,7 +144,6 @@ def _folder(path: Path, layers: int = 2) -> Path:
 
 
 def test_a_folder_of_the_user_is_read_and_one_of_a_manifest_is_not(tmp_path: Path) -> None:
-    pytest.importorskip("planner.models.local")
     folder = _folder(tmp_path / "mine")
     for name in (str(folder), str(folder / "config.json")):
         found = resolve(name, allow_local=True)
@@ -156,8 +155,18 @@ def test_a_folder_of_the_user_is_read_and_one_of_a_manifest_is_not(tmp_path: Pat
     assert resolve("any/name", overrides={"any/name": str(folder)}).architecture.num_layers == 2
 
 
+def test_a_single_file_is_read_as_a_config(tmp_path: Path) -> None:
+    file = _folder(tmp_path / "mine").joinpath("config.json").rename(tmp_path / "tiny.json")
+    assert resolve(str(file), allow_local=True).architecture.id == "tiny"
+    for text, reason in (("[1]", "no JSON object"), ("{", "cannot be read"), ("[" * 100_000, "cannot be read")):
+        file.write_text(text)
+        with pytest.raises(UnknownModel, match=reason):
+            resolve(str(file), allow_local=True)
+    with pytest.raises(UnknownModel, match="cannot be read"):
+        resolve("./no/such/file.json", allow_local=True)
+
+
 def test_container_paths_map_to_folders_of_the_user_and_never_out_of_them(tmp_path: Path) -> None:
-    pytest.importorskip("planner.models.local")
     _folder(tmp_path / "volume/deep/model", 3)
     secret = _folder(tmp_path / "secret")
     os.symlink(secret, tmp_path / "volume/link")

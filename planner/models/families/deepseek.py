@@ -6,7 +6,7 @@ from planner.models.architecture import Layer, Matrix, Vector
 from planner.models.builder import Builder, Parts, norm
 from planner.models.config_reader import ConfigReader
 from planner.models.layers import attention, experts, feed_forward, latent
-from planner.models.rope import rotary_table
+from planner.models.rope import rope_section, rope_type, rotary_table
 
 
 class Experts:
@@ -65,11 +65,13 @@ def deepseek(builder: Builder) -> Parts:
         return Layer(cache, (*matrices, *block), (norm("norms", shape.hidden, count=2), *vectors, *block_vectors))
 
     kinds = [(moe.sparse(i), has_indexer[i]) for i in range(count)]
-    table = rotary_table(config, shape.rope)
-    extra = ()
+    scaled = rope_type(rope_section(config)) not in ("default", "linear")
+    table = rotary_table(config, shape.rope)._replace(wide_on_blackwell=scaled)
+    extra: tuple[tuple[str, str], ...] = ()
     if indexer:
         extra = (("index_topk", str(config.integer("index_topk"))),)
-        table = table._replace(count=2)  # the indexer rotates in its own order and has a table for it
+        if not config.flag("indexer_rope_interleave"):
+            table = table._replace(count=2)  # the indexer rotates in its own order and has a table for it
     tied = builder.tied()
     return Parts(
         layers=builder.stack(kinds, build),

@@ -50,7 +50,7 @@ def per_layer_embedding(builder: Builder, layers: int, width: int, hidden: int, 
     """The second embedding, of ``width`` elements for every layer, with its projection."""
     total = layers * width
     matrices = (
-        Matrix("embed_tokens_per_layer", vocab, total, "vocab", "model"),
+        Matrix("embed_tokens_per_layer", vocab, total, "vocab", "plain"),
         builder.linear("model.per_layer_model_projection", total, hidden, "column"),
     )
     return Tower("per-layer embedding", matrices, (Vector("per_layer_projection_norm", width),))
@@ -183,7 +183,7 @@ def gemma4_text(builder: Builder) -> Parts:
         cache = attention.cache(heads, groups, size, window=window if sliding else 0, donor=donor[index])
         return Layer(cache, tuple(matrices), tuple(vectors))
 
-    towers = ()
+    towers: tuple[Tower, ...] = ()
     if width:
         vocab = config.integer("vocab_size_per_layer_input", default=262144)
         towers = (per_layer_embedding(inner, count, width, hidden, vocab),)
@@ -238,10 +238,10 @@ def gemma4_audio(config: ConfigReader, text_hidden: int) -> Tower:
     heads = config.integer("num_attention_heads", default=8)
     per_layer = 16 * hidden * hidden + 4 * hidden * hidden + hidden * hidden + 3 * hidden * hidden + kernel * hidden
     matrices = (
-        Matrix("conformer", per_layer, 1, "replicated", "model", depth),
-        Matrix("subsample_input_proj", hidden, second * 32, "replicated", "model"),
-        Matrix("output_proj", out, hidden, "replicated", "model", bias=True),
-        Matrix("embed_audio", text_hidden, out, "replicated", "model"),
+        Matrix("conformer", per_layer, 1, "replicated", "plain", depth),
+        Matrix("subsample_input_proj", hidden, second * 32, "replicated", "plain"),
+        Matrix("output_proj", out, hidden, "replicated", "plain", bias=True),
+        Matrix("embed_audio", text_hidden, out, "replicated", "plain"),
     )
     vectors = (
         Vector("norms", hidden, count=11 * depth),

@@ -248,7 +248,7 @@ def mpt(builder: Builder) -> Parts:
             attention.cache(heads, kv_heads, head_dim), (*pair, *mlp), (norm("norms", hidden, bias=bias, count=2),)
         )
 
-    embedding = Matrix("wte", builder.vocab, hidden, "vocab", "model")
+    embedding = Matrix("wte", builder.vocab, hidden, "vocab", "plain")
     return Parts(
         layers=builder.stack((0,) * config.layers("n_layers"), build),
         embedding=embedding,

@@ -99,6 +99,8 @@ def decoder(
         kv_heads=kv_heads,
         head_dim=head_dim,
         intermediate=inner,
+        vocab=builder.vocab,
+        hidden=hidden,
     )
 
 
@@ -332,8 +334,7 @@ def arcee(builder: Builder) -> Parts:
 def apertus(builder: Builder) -> Parts:
     """Apertus: xIELU without a gate, norms of heads."""
     names = ("q_proj", "o_proj", "up_proj", "down_proj")
-    parts = decoder(builder, gated=False, head_norms="per_head", names=names)
-    return parts
+    return decoder(builder, gated=False, head_norms="per_head", names=names)
 
 
 def hunyuan(builder: Builder) -> Parts:

@@ -195,6 +195,7 @@ def gpt_oss(builder: Builder) -> Parts:
         sinks=True,
     )
     return parts._replace(
+        tables=tuple(table._replace(dtype="float32") for table in parts.tables),
         experts=count,
         experts_per_token=config.integer("num_experts_per_tok", "experts_per_token", default=4),
         expert_intermediate=inner,
@@ -280,7 +281,7 @@ def minimax_m2(builder: Builder) -> Parts:
     config = builder.config
     hidden, inner = builder.hidden, config.integer("intermediate_size")
     count = config.integer("num_local_experts")
-    heads, _, head_dim = builder.heads()
+    _, _, head_dim = builder.heads()
 
     def block(index: int, path: str) -> tuple[tuple[Matrix, ...], tuple[Vector, ...]]:
         routed = experts.routed(builder, f"{path}.block_sparse_moe", hidden, inner, count)

@@ -26,7 +26,7 @@ def routed(
     )
 
 
-def router(experts: int, hidden: int, *, bias: bool = False, dtype: str = "model") -> Matrix:
+def router(experts: int, hidden: int, *, bias: bool = False, dtype: str = "plain") -> Matrix:
     """The gate that picks experts: whole on every rank, never quantized."""
     return Matrix("router", experts, hidden, "replicated", dtype, bias=bias)
 

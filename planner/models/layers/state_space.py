@@ -29,11 +29,12 @@ def mamba2(
     copies where tensor parallelism does not divide them (vLLM layers/mamba/mamba_mixer2.py).
     """
     convolved = inner + 2 * groups * state
-    grouped = {"kv_heads": groups, "head_dim": 2 * state}
     first = builder.linear(f"{path}.in_proj", inner + convolved + heads, hidden, "grouped", bias=bias, slices=5)
     matrices = [
-        first._replace(**grouped),
-        builder.plain("conv1d", convolved, kernel, "grouped", bias=conv_bias)._replace(**grouped),
+        first._replace(kv_heads=groups, head_dim=2 * state),
+        builder.plain("conv1d", convolved, kernel, "grouped", bias=conv_bias)._replace(
+            kv_heads=groups, head_dim=2 * state
+        ),
         builder.linear(f"{path}.out_proj", hidden, inner, "row", bias=bias),
     ]
     vectors = [

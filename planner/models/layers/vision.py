@@ -236,12 +236,12 @@ def gemma4(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
     width = (heads + 2 * kv_heads) * head_dim
     bias = config.flag("attention_bias")
     matrices = (
-        Matrix("qkv", width, hidden, "replicated", "model", depth, bias),
-        Matrix("o_proj", hidden, heads * head_dim, "replicated", "model", depth, bias),
-        Matrix("gate_up", 2 * inner, hidden, "replicated", "model", depth),
-        Matrix("down", hidden, inner, "replicated", "model", depth),
-        Matrix("patch_embedder", hidden, 3 * patch * patch, "replicated", "model"),
-        Matrix("embed_vision", text_hidden, hidden, "replicated", "model"),
+        Matrix("qkv", width, hidden, "replicated", "plain", depth, bias),
+        Matrix("o_proj", hidden, heads * head_dim, "replicated", "plain", depth, bias),
+        Matrix("gate_up", 2 * inner, hidden, "replicated", "plain", depth),
+        Matrix("down", hidden, inner, "replicated", "plain", depth),
+        Matrix("patch_embedder", hidden, 3 * patch * patch, "replicated", "plain"),
+        Matrix("embed_vision", text_hidden, hidden, "replicated", "plain"),
     )
     vectors = [
         norm("norms", hidden, count=4 * depth),

@@ -1,0 +1,1 @@
+"""Fits the uncertain terms of the memory budget to start-up logs: ``python -m planner.calibration.fit LOG.jsonl …``."""
