@@ -106,7 +106,7 @@ def program_starts(container: Container) -> Starts:
         return Starts(starts, variables, interpreter.written, interpreter.complete)
     assigned = tuple(_assignment(words[index]) for index in program.assignments)
     start = Start(tuple(words[program.start :]), environment=assigned, whole=whole, entrypoint=not command)
-    return Starts((start,), variables, {})
+    return Starts((start,) if start.words or not command else (), variables, {})
 
 
 def _expanded(arguments: tuple[Arg, ...] | None, source: str, variables: Variables) -> list[Field]:
@@ -145,12 +145,12 @@ def _as_script(words: list[Field]) -> list[Field] | None:
 
 # -- a command line in one element -------------------------------------------------------------------------------------
 
-_FLAG_AND_VALUE = re.compile(r"\s*--?[A-Za-z][\w.-]*(?:[ \t\r\n]+\S|=[^\s'\"{\[]\S*\s+--?[A-Za-z])")
-_WORD_AND_FLAG = re.compile(r"\s*[^\s'\"{\[-]\S*\s(?:.*\s)?--?[A-Za-z]", re.DOTALL)
-_ENGINE_AND_WORD = re.compile(r"\s*(?:vllm|serve|python3?|sglang)[ \t\r\n]+\S")
-_SEVERAL_WORDS = re.compile(r"\s*[\w./+-]+\s+\S")
-_QUOTED_WORD = re.compile(r"(?:[^\s'\"\\]|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+", re.DOTALL)
-_QUOTED_PART = re.compile(r"[^\s'\"\\]+|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_FLAG_AND_VALUE = r"\s*--?[A-Za-z][\w.-]*(?:[ \t\r\n]+\S|=(?:[^\s'\"{\[$]|\$\(\w+\))\S*\s+--?[A-Za-z])"
+_WORD_AND_FLAG = r"(?s)\s*[^\s'\"{\[-]\S*\s(?:.*\s)?--?[A-Za-z]"
+_ENGINE_AND_WORD = r"\s*(?:vllm|serve|python3?|sglang)[ \t\r\n]+\S"
+_SEVERAL_WORDS = r"\s*[\w./+-]+\s+\S"
+_QUOTED_WORD = r"(?s)(?:[^\s'\"\\]|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.)+"
+_QUOTED_PART = r"(?s)[^\s'\"\\]+|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)"
 
 
 def _split_whole(words: list[Field], *, has_program: bool) -> tuple[list[Field], Field | None]:
@@ -174,21 +174,22 @@ def _split_whole(words: list[Field], *, has_program: bool) -> tuple[list[Field],
 def _holds_several(text: str, program: bool, after_flag: bool) -> bool:
     if " " not in text and "\n" not in text and "\t" not in text:
         return False
-    if _FLAG_AND_VALUE.match(text):
+    if re.match(_FLAG_AND_VALUE, text):
         return True
     if program:
-        return _SEVERAL_WORDS.match(text) is not None
-    if _ENGINE_AND_WORD.match(text):
+        return re.match(_SEVERAL_WORDS, text) is not None
+    if re.match(_ENGINE_AND_WORD, text):
         return True
-    return not after_flag and len(text) < 10_000 and _WORD_AND_FLAG.match(text) is not None
+    return not after_flag and len(text) < 10_000 and re.match(_WORD_AND_FLAG, text) is not None
 
 
 def split_words(field: Field) -> Iterator[Field]:
     """The words of a text between blanks, quotes taken off; nothing is expanded."""
     script = Script(field)
-    for word in _QUOTED_WORD.finditer(script.text):
+    quoted_part = re.compile(_QUOTED_PART)
+    for word in re.finditer(_QUOTED_WORD, script.text):
         pieces: Field = []
-        for part in _QUOTED_PART.finditer(script.text, word.start(), word.end()):
+        for part in quoted_part.finditer(script.text, word.start(), word.end()):
             group = next((number for number in (1, 2, 3) if part.group(number) is not None), 0)
             pieces.extend(script.cut(*part.span(group)))
         yield pieces

@@ -479,7 +479,7 @@ def _engine_of_flags(texts: Sequence[str], words: Sequence[Field]) -> str:
     return "vllm" if {"model", "tensor-parallel-size"} <= flags else ""
 
 
-_START_SCRIPT = re.compile(r"(?:^|/)[\w.-]*(?:entrypoint|start|serve|launch|run|vllm|server)[\w.-]*$")
+_START_SCRIPT = r"(?:^|/)[\w.-]*(?:entrypoint|start|serve|launch|run|vllm|server)[\w.-]*$"
 
 
 def _is_opaque(start: Start) -> bool:
@@ -490,8 +490,8 @@ def _is_opaque(start: Start) -> bool:
     name = texts[0].rpartition("/")[2]
     if name in ("bash", "sh", "dash", "ash") and len(texts) > 1:
         path = next((text for text in texts[1:] if not text.startswith("-")), "")
-        return bool(_START_SCRIPT.search(path)) and "multi-node-serving" not in path
-    return ("/" in texts[0] or name.endswith(".sh")) and bool(_START_SCRIPT.search(texts[0]))
+        return bool(re.search(_START_SCRIPT, path)) and "multi-node-serving" not in path
+    return ("/" in texts[0] or name.endswith(".sh")) and bool(re.search(_START_SCRIPT, texts[0]))
 
 
 def _idle(container: Container, starts: Sequence[Start]) -> str:

@@ -82,7 +82,7 @@ def is_pinned(ref: str) -> bool:
 
 
 # Repositories (last component) whose tags are vLLM's own versions.
-_VLLM_TAGS = re.compile(
+_VLLM_TAGS = (
     r"vllm(?:-(?:openai|omni|cpu|gpu|cuda|rocm|tpu|xpu|ascend|serve|server|inference|base|arm64|amd64|x86|aarch64|env|release"
     r"|repo|ubi\d|rhel\d|aibrix|kvcache|distributed))*"
     r"|pytorch-inference-vllm-neuronx|pytorch-vllm-serve"
@@ -102,10 +102,8 @@ _OWN_NUMBERS = (
     ("intel/redhat-ai-services", "the tag is the vendor's version"),
     ("lmcache/", "the tag is LMCache's version"),
 )
-_VERSION = re.compile(
-    r"(?:^|[^0-9A-Za-z.])v?(\d{1,2}\.\d{1,3}(?:\.\d{1,3}){0,2}(?:(?:rc|a|b)\d{1,3})?(?:\.(?:post|dev)\d{1,4})?)(?![0-9A-Za-z]|\.\d)"
-)
-_NAMED_VERSION = re.compile(r"vllm[-_]?v?(\d{1,2}\.\d{1,3}\.\d{1,3}(?:\.(?:post)?\d{1,3}|rc\d{1,3})?)(?![0-9])")
+_VERSION = r"(?:^|[^0-9A-Za-z.])v?(\d{1,2}\.\d{1,3}(?:\.\d{1,3}){0,2}(?:(?:rc|a|b)\d{1,3})?(?:\.(?:post|dev)\d{1,4})?)(?![0-9A-Za-z]|\.\d)"
+_NAMED_VERSION = r"vllm[-_]?v?(\d{1,2}\.\d{1,3}\.\d{1,3}(?:\.(?:post)?\d{1,3}|rc\d{1,3})?)(?![0-9])"
 
 
 def engine_version_from_image(ref: str) -> tuple[tuple[int, ...] | None, str, str]:
@@ -120,17 +118,17 @@ def engine_version_from_image(ref: str) -> tuple[tuple[int, ...] | None, str, st
         return None, "", "the image is a placeholder" if ref.strip() else "there is no image"
     image = parse_image(ref)
     path = f"{image.registry}/{image.repository}"
-    named = _NAMED_VERSION.search(image.tag) or _NAMED_VERSION.search(image.repository)
+    named = re.search(_NAMED_VERSION, image.tag) or re.search(_NAMED_VERSION, image.repository)
     if named:
         return parse_version(named.group(1)), named.group(1), "the image names the vLLM version"
     for part, reason in _OWN_NUMBERS:
         if part in path:
             return None, "", f"{reason}, not vLLM's"
-    if not _VLLM_TAGS.fullmatch(image.name.removesuffix("-repo")):
+    if not re.fullmatch(_VLLM_TAGS, image.name.removesuffix("-repo")):
         return None, "", f"the tag of {image.name[:60]} need not be vLLM's version"
     if not image.tag:
         return None, "", "the image has no tag" + (" beside the digest" if image.digest else ", which means latest")
-    match = _VERSION.search(image.tag)
+    match = re.search(_VERSION, image.tag)
     if match is None or "nightly" in image.tag:
         return None, "", f"the tag {image.tag[:60]} names no version"
     text = match.group(1)

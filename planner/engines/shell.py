@@ -233,7 +233,7 @@ class Interpreter:
         return UNSURE
 
     def _or_outer(self, name: str, value: Value | None) -> Value:
-        return self._lookup(name) if value is None else value
+        return self._outer_value(name) if value is None else value
 
     def _repeat(self, run: Callable[[], int]) -> None:
         """Reads the body of a loop of which it cannot be told how often it runs, none included."""
@@ -244,7 +244,7 @@ class Interpreter:
         for name, old in journal.items():
             if self._journals:
                 self._journals[-1].setdefault(name, old)
-            self._set(name, repeat_value(self._or_outer(name, old), self._or_outer(name, self._raw(name))))
+            self._set(name, repeat_value(name, self._or_outer(name, old), self._or_outer(name, self._raw(name))))
 
     def _maybe(self, command: Command, script: Script) -> None:
         self._branches([lambda: self._command(command, script), None])
@@ -453,8 +453,11 @@ class Interpreter:
         """The value of a variable; ``Unset`` where it surely has none."""
         if name == "@":
             return self._positional
-        if name in self._values:
-            return self._values[name]
+        value = self._values.get(name)
+        return self._outer_value(name) if value is None else value
+
+    def _outer_value(self, name: str) -> Value:
+        """The value that a variable has from outside the script."""
         variable = self._outer.get(name)
         if variable is not None:
             if variable.value is None:

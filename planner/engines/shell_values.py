@@ -42,8 +42,8 @@ def join_values(first: Value, second: Value) -> Value:
     """What a variable is after branches that leave it as ``first`` and ``second``."""
     if first is second or (isinstance(first, Unset) and isinstance(second, Unset)):
         return first
-    if isinstance(first, Array) and isinstance(second, Array):
-        return _joined_arrays(first.items, second.items)
+    if isinstance(first, Array | Unset) and isinstance(second, Array | Unset):
+        return _joined_arrays(_items(first), _items(second))
     one = [] if isinstance(first, Unset) else first
     other = [] if isinstance(second, Unset) else second
     if not isinstance(one, list) or not isinstance(other, list):
@@ -81,12 +81,17 @@ def _joined_arrays(first: list[Field], second: list[Field]) -> Value:
     return Array([*first[:start], *middle, *tail])
 
 
-def repeat_value(before: Value, after: Value) -> Value:
-    """What a variable may be after any number of turns, by what it was before and after at most one."""
-    unknown = [Piece("…", UNKNOWN, None, 0, "script", "a loop adds to it")]
-    if isinstance(before, Array) and isinstance(after, Array) and len(after.items) >= len(before.items):
-        if all(map(_same, before.items, after.items)):
-            return Array([*before.items, unknown])
+def _items(value: Array | Unset) -> list[Field]:
+    return value.items if isinstance(value, Array) else []
+
+
+def repeat_value(name: str, before: Value, after: Value) -> Value:
+    """What the variable is after any number of turns of a loop, by what it was before and after at most one."""
+    unknown = [Piece(f"${name}", UNKNOWN, None, 0, "script", "a loop adds to it")]
+    if isinstance(before, Array | Unset) and isinstance(after, Array):
+        items = _items(before)
+        if len(after.items) >= len(items) and all(map(_same, items, after.items)):
+            return Array([*items, unknown])
     elif isinstance(before, list) and isinstance(after, list) and text_of(after).startswith(text_of(before)):
         return [*before, *unknown]
     return Unknowable("a loop sets it")

@@ -8,14 +8,12 @@ from planner.documents.node import Node
 from planner.engines.pieces import KNOWN, UNKNOWN, Field, Piece
 from planner.workloads.workload import Container, EnvVar
 
-_REFERENCE = re.compile(r"\$\(([^()$]{1,200})\)|\$\{([^{}]{1,200})\}|\$([A-Za-z_]\w*)", re.ASCII)
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_UPPER_NAME = re.compile(r"[A-Z_][A-Z0-9_]*", re.ASCII)
+_REFERENCE = r"(?a)\$\(([^()$]{1,200})\)|\$\{([^{}]{1,200})\}|\$([A-Za-z_]\w*)"
+_NAME = r"(?a)[A-Za-z_]\w*"
+_UPPER_NAME = r"(?a)[A-Z_][A-Z0-9_]*"
 
 # Variables that the kubelet, a controller or the container runtime sets without a line in the manifest.
-_FROM_SERVICE = re.compile(
-    r"[A-Z0-9_]+_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP)(?:_\w+)?)|KUBERNETES_\w+"
-)
+_FROM_SERVICE = r"[A-Z0-9_]+_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP)(?:_\w+)?)|KUBERNETES_\w+"
 _FROM_CONTROLLER = ("LWS_", "JOB_COMPLETION_INDEX", "TPU_WORKER_", "MEGASCALE_")
 _FROM_RUNTIME_NAMES = (
     "HOME PATH HOSTNAME PWD OLDPWD USER LOGNAME SHELL TERM LANG LC_ALL TMPDIR UID EUID PPID RANDOM SECONDS "
@@ -48,7 +46,7 @@ class Variables:
         if self._unknown_sources:
             sources = ", ".join(self._unknown_sources[:3])
             return f"{sources} is not among the files that were read and may define {name[:80]}"
-        if _FROM_SERVICE.fullmatch(name):
+        if re.fullmatch(_FROM_SERVICE, name):
             return f"Kubernetes sets {name[:80]} where there is a Service of that name"
         if name.startswith(_FROM_CONTROLLER):
             return f"{name[:80]} is set by the controller of the pod"
@@ -71,7 +69,7 @@ class Variables:
         for piece in field:
             if piece.state != KNOWN or "$" not in piece.text:
                 continue
-            for match in _REFERENCE.finditer(piece.text):
+            for match in re.finditer(_REFERENCE, piece.text):
                 note = self._in_shell(match, piece) if shell else self._without_shell(match, piece)
                 if note is not None:
                     found.append(note)
@@ -82,7 +80,7 @@ class Variables:
     def _without_shell(self, match: re.Match[str], piece: Piece) -> tuple[str, str] | None:
         parenthesized, braced, bare = match.groups()
         if parenthesized is not None:
-            if _NAME.fullmatch(parenthesized):
+            if re.fullmatch(_NAME, parenthesized):
                 return (
                     parenthesized,
                     f"nothing defines {parenthesized} for this container, so $({parenthesized}) stays as it is written",
@@ -91,18 +89,18 @@ class Variables:
                 return parenthesized, f"no shell runs $({parenthesized[:60]}) here"
             return None
         name = braced if braced is not None else bare
-        plain = _NAME.match(name)
+        plain = re.match(_NAME, name)
         if plain is None or (braced is not None and braced[plain.end() : plain.end() + 1] in (".", "[", " ")):
             return None  # a placeholder of a template, which the word itself tells
         name = plain.group()
-        if name not in self._env and (not _UPPER_NAME.fullmatch(name) or (self._template and braced is not None)):
+        if name not in self._env and (not re.fullmatch(_UPPER_NAME, name) or (self._template and braced is not None)):
             return None
         return name, f"no shell expands {match.group()[:80]} here; the kubelet expands only $({name})"
 
     def _in_shell(self, match: re.Match[str], piece: Piece) -> tuple[str, str] | None:
         name = next(group for group in match.groups() if group is not None)
         if name not in self._env:
-            if match.group(1) is not None and _UPPER_NAME.fullmatch(name) and not self.missing_for_kubelet(name):
+            if match.group(1) is not None and re.fullmatch(_UPPER_NAME, name) and not self.missing_for_kubelet(name):
                 return name, f"nothing defines {name} for this container, so $({name}) stays as it is written"
             return None
         if piece.source.startswith("env:"):
@@ -151,7 +149,7 @@ def _reference(name: str, spelling: str, node: Node, offset: int, source: str, v
         if variable.value is None:
             return Piece(spelling, UNKNOWN, node, offset, source, f"{name[:80]} is {variable.reason}")
         return Piece(variable.value, KNOWN, variable.node, 0, f"env:{name}")
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         return None
     reason = variables.missing_for_kubelet(name)
     return Piece(spelling, UNKNOWN, node, offset, source, reason) if reason else None

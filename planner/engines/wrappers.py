@@ -73,7 +73,7 @@ _RUNNERS: dict[str, tuple[str, str]] = {
     "py-spy": ("record", "-o -f -r -d --output --format --rate --duration"),
 }
 
-_ENVIRONMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_ENVIRONMENT = r"(?a)[A-Za-z_]\w*="
 
 
 class Program(NamedTuple):
@@ -114,7 +114,7 @@ def program_in(words: Sequence[str]) -> Program:
             at += 2 if option in _TWO_VALUES else 1 if option in values else 0
         at += positionals
         if name == "env":
-            while at < count and _ENVIRONMENT.match(words[at]):
+            while at < count and re.match(_ENVIRONMENT, words[at]):
                 assignments.append(at)
                 at += 1
     return Program(min(at, count), tuple(assignments))

@@ -14,7 +14,7 @@ from planner.memory.coefficients import (
     Spread,
 )
 from planner.models.architecture import ModelArchitecture
-from planner.units import GIB, format_bytes
+from planner.units import GIB, MIB, format_bytes
 
 #: Share of the memory of a unified device that the host's own processes take, as its engines print it (GB10, Jetson).
 _HOST_SHARE: Spread = (0.03, 0.07, 0.1)
@@ -47,6 +47,12 @@ def non_torch(config: EffectiveConfig, accelerator: Accelerator | None, model: M
             Input("context", f"{CONTEXT_GIB[1]:.2f} GiB", "this release charges all memory in use on the device")
         )
     bounds = [int(sum(part[bound] for part in parts) * GIB) for bound in range(3)]
+    workspace = _attention_workspace(config, accelerator, model)
+    if workspace:
+        bounds = [bounds[0], bounds[1] + workspace, bounds[2] + workspace]
+        inputs.append(
+            Input("attention workspace", format_bytes(workspace), "FlashInfer's buffer, where its kernels run")
+        )
     state = _runner_state(config, model)
     if state:
         bounds = [bound + state for bound in bounds]
@@ -132,6 +138,23 @@ def charges_whole_device(config: EffectiveConfig) -> bool:
     if config.runner == "v0":
         return config.version < (0, 6, 6)
     return config.version < (0, 9, 1)
+
+
+def _attention_workspace(
+    config: EffectiveConfig, accelerator: Accelerator | None, model: ModelArchitecture | None
+) -> int:
+    """FlashInfer's buffer in bytes where the engine charges it (from 0.20) and its kernels are likely: on data-centre
+    Blackwell, and for an fp8 cache on cards whose FlashAttention has none. Source: reference on vLLM's memory, 6.5, 8.1.
+    """
+    if model is None or accelerator is None or accelerator.capability is None or config.version < (0, 20):
+        return 0
+    if model.is_multi_latent or config.runner == "v0" or not model.heads:
+        return 0
+    major = accelerator.capability[0]
+    if major != 10 and not (config.kv_cache_dtype.value.startswith("fp8") and major in (8, 12)):
+        return 0
+    rows = config.max_num_batched_tokens.value * (model.heads // config.parallel.tensor) * model.head_dim
+    return max(394 * MIB, 16 * rows) if config.version >= (0, 26) else 394 * MIB
 
 
 def _runner_state(config: EffectiveConfig, model: ModelArchitecture | None) -> int:

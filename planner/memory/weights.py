@@ -30,6 +30,8 @@ from planner.units import GIB, ceil_div, format_bytes, round_up
 #: Bytes of top-k scratch that each sparse indexer allocates while loading, in newer versions (golden data of 0.32.0).
 INDEXER_BUFFER = 8_400_900
 INDEXER_BUFFER_SINCE = (0, 30)
+#: A workspace of FlashInfer's latent attention that some starts allocate while loading, others before.
+LATENT_WORKSPACE = 128 * 2**20
 _ELEMENT = {
     "float32": 4,
     "bfloat16": 2,
@@ -98,12 +100,18 @@ def rank_weights(
     cpu_offload_gib: float = 0,
     partition: tuple[int, ...] | None = None,
     max_num_batched_tokens: int = 0,
+    mtp: bool = False,
+    towers: bool = True,
+    whole_towers: bool = False,
 ) -> Term:
     """Bytes of weights on one rank.
 
     ``dtype`` is the engine's (``bfloat16`` …); ``lora`` is (max_loras, max_lora_rank); ``quantization`` an online method
-    (``fp8``, ``bitsandbytes``) applied to a 16-bit checkpoint; ``expert_rank`` the rank inside the expert group. Raises
-    ValueError for a pipeline rank or partition that does not exist.
+    (``fp8``, ``bitsandbytes``) applied to a 16-bit checkpoint; ``expert_rank`` the rank inside the expert group;
+    ``eplb_redundant`` extra experts, with the transfer buffer of one layer that balancing needs; ``max_num_batched_tokens``
+    sizes the choices of sparse indexers (0: 8192); ``mtp``: the checkpoint's own draft layers are loaded too, on the last
+    stage; ``towers``: vision and audio encoders are loaded, ``whole_towers``: unsplit (``--mm-encoder-tp-mode data``).
+    Raises ValueError for a pipeline rank or partition that does not exist.
     """
     stages = stage_layers(model.num_layers, parallel.pipeline, engine_version, partition)
     if not 0 <= pipeline_rank < len(stages):
@@ -132,28 +140,34 @@ def rank_weights(
     if last:
         parts.append(("final norm", sum(_vector_bytes(v, kernel, rank, model) for v in model.final_vectors)))
     for tower in model.towers:
+        if not towers and tower.layers:
+            continue
         if (tower.stage == "first" and first) or (tower.stage == "last" and last) or tower.stage == "all":
-            parts.append((tower.name, _tower_bytes(tower, model, formats, kernel, rank)))
+            split = rank._replace(tensor=1) if whole_towers and tower.layers else rank
+            parts.append((tower.name, _tower_bytes(tower, model, formats, kernel, split)))
     tables = sum(_table_bytes(table, kernel) for table in model.rotary_tables)
     if stages[pipeline_rank]:
         parts.append(("rotary tables", tables))
+    if mtp and last:
+        drafts = sum(_layer_bytes(layer, model, formats, kernel, rank) for layer in model.mtp_layers)
+        parts.append((f"{len(model.mtp_layers)} draft layers", drafts))
     top_tokens = dict(model.extra).get("index_topk", "")
     if top_tokens.isdigit():
         parts.append(("indexer choices", 4 * (max_num_batched_tokens or 8192) * int(top_tokens)))
+    if eplb_redundant and parallel.expert:
+        parts.append(("balancing buffer", _largest_experts(model, stages[pipeline_rank], formats, kernel, rank)))
     if lora:
         parts.append(("LoRA slots", lora_bytes(model, stages[pipeline_rank], lora, rank, first, last)))
-    total = sum(size for _, size in parts)
+    total = max(sum(size for _, size in parts) - int(cpu_offload_gib * GIB), 0)
+    sure = not (model.quantization or online or cpu_offload_gib)
     low = high = total
-    basis = "exact"
-    if cpu_offload_gib > 0:
-        total = low = high = max(total - int(cpu_offload_gib * GIB), 0)
-        basis = "derived"
-    if model.quantization or quantization:
-        basis = "derived"
-        low, high = total - total // 400, high + high // 200
+    if not sure:  # repacking differs between kernels by what is not known here
+        low, high = total - total // 400, total + total // 200
+    if model.is_multi_latent:
+        high += LATENT_WORKSPACE
     return Term(
         "weights",
-        Estimate(low, total, high, basis),
+        Estimate(low, total, high, "exact" if sure else "derived"),
         formula=" + ".join(f"{name} {format_bytes(size)}" for name, size in parts if size),
         inputs=(
             Input("tensor parallel", str(parallel.tensor), "engine"),
@@ -208,6 +222,22 @@ def _experts_bytes(w13: Matrix, w2: Matrix, formats: dict[str, Format], kernel: 
     else:
         inner = max(ceil_div(inner, rank.expert_group), w13.least)
     return expert_bytes(formats[w13.format], ExpertShape(count, w13.k, inner, w13.slices, w13.bias), kernel)
+
+
+def _largest_experts(
+    model: ModelArchitecture, stage: range, formats: dict[str, Format], kernel: Kernel, rank: Rank
+) -> int:
+    """The experts of one layer on this rank, of the layer where they are largest."""
+    largest, seen = 0, set()
+    for index in stage:
+        layer = model.layers[index]
+        if id(layer) in seen:
+            continue
+        seen.add(id(layer))
+        pair = [matrix for matrix in layer.matrices if matrix.experts]
+        if len(pair) == 2:
+            largest = max(largest, _experts_bytes(pair[0], pair[1], formats, kernel, rank))
+    return largest
 
 
 def _absorbed_bytes(layer: Layer, attention: LatentAttention, rank: Rank) -> int:

@@ -98,7 +98,7 @@ def test_braces_in_a_file_that_another_tool_fills_in_are_placeholders() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["--model=<MODEL>", "__MODEL__", "REPLACE_ME", "--x={{ .Values.x }}", "${a.b}", "YOUR_MODEL"]
+    "text", ["--model=<MODEL>", "__MODEL__", "REPLACE_ME", "--x={{ .Name }}", "${a.b}", "YOUR_MODEL"]
 )
 def test_placeholders_are_unknown(text: str) -> None:
     word = line_of(None, [text]).words[0]
@@ -117,7 +117,7 @@ def test_what_only_looks_like_a_placeholder(text: str) -> None:
     ("command", "args", "words"),
     [
         (["vllm serve org/m --x 'a b'"], None, ["vllm", "serve", "org/m", "--x", "a b"]),
-        (["python3 -m vllm.entrypoints.openai.api_server --model m"], None, ["python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "m"]),
+        (["python3 -m vllm.x --model m"], None, ["python3", "-m", "vllm.x", "--model", "m"]),
         (None, ["--model m --max-model-len 8192"], ["--model", "m", "--max-model-len", "8192"]),
         (None, ["--model=m --max-model-len=8192"], ["--model=m", "--max-model-len=8192"]),
         (["vllm", "serve"], ["m", "--x 1"], ["vllm", "serve", "m", "--x", "1"]),

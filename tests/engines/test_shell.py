@@ -134,16 +134,17 @@ def test_uncertain_exit_keeps_the_rest_certain() -> None:
         ('X=--a; if [ -n "$S" ]; then X="$X --b"; fi; vllm serve $X', [["vllm", "serve", "--a", "?--b"]]),
         ('set -- m; [ -n "$S" ] && set -- "$@" --api-key "$S"; vllm serve "$@"', [["vllm", "serve", "m", "?--api-key", "?$S"]]),
         # unknown words keep their spelling
-        ("G=$(nvidia-smi -L | wc -l); vllm serve --tp $G \"${S:-x}\" ${S:+--x y}", [["vllm", "serve", "--tp", "?$G", "?${S:-x}", "?${S:+--x y}"]]),
+        ("G=$(nvidia-smi -L | wc -l); vllm serve --tp $G", [["vllm", "serve", "--tp", "?$G"]]),
+        ("vllm serve \"${S:-x}\" ${S:+--x y}", [["vllm", "serve", "?${S:-x}", "?${S:+--x y}"]]),
         ("vllm serve $((S + 1)) --n=$(nproc) `hostname`", [["vllm", "serve", "?$((S + 1))", "?--n=$(nproc)", "?`hostname`"]]),
         ("read M; vllm serve $M", [["vllm", "serve", "?$M"]]),
         # a list of unknown length
-        ('for m in $S; do A+=(--lora "$m"); done; vllm serve x "${A[@]}"', [["vllm", "serve", "x", "?…"]]),
+        ('for m in $S; do A+=(--lora "$m"); done; vllm serve x "${A[@]}"', [["vllm", "serve", "x", "?$A"]]),
         # a file that is not shown may set anything that nothing else sets
         (". /etc/config; vllm serve $NOPE", [["vllm", "serve", "?$NOPE"]]),
-        ("vllm serve $HOME/m $LWS_WORKER_INDEX $FOO_SERVICE_HOST", [["vllm", "serve", "?$HOME/m", "?$LWS_WORKER_INDEX", "?$FOO_SERVICE_HOST"]]),
+        ("vllm serve $HOME/m $LWS_X $A_SERVICE_HOST", [["vllm", "serve", "?$HOME/m", "?$LWS_X", "?$A_SERVICE_HOST"]]),
         # placeholders are one word
-        ("vllm serve <MODEL> {{ .Values.x }} ${a.b}", [["vllm", "serve", "?<MODEL>", "?{{ .Values.x }}", "?${a.b}"]]),
+        ("vllm serve <MODEL> {{ .Name }} ${a.b}", [["vllm", "serve", "?<MODEL>", "?{{ .Name }}", "?${a.b}"]]),
         ("vllm serve m < /dev/null", [["vllm", "serve", "m"]]),
     ],
 )  # fmt: skip
@@ -270,3 +271,62 @@ def test_long_scripts_take_bounded_time(unit: str) -> None:
     begin = time.process_time()
     detect(box)
     assert time.process_time() - begin < 2.5
+
+
+HARD = {
+    # flags are built up in the positional parameters; the words `vllm serve` never stand together
+    "positional parameters": (
+        'set -eu\nset -- serve "$MODEL" \\\n  --tp "$TP"\nif [ "${TRUST:-}" = "1" ]; then\n  set -- "$@" --trust\nfi\n'
+        'if [ -n "${EXTRA:-}" ]; then\n  # shellcheck disable=SC2086\n  set -- "$@" $EXTRA\nfi\nexec vllm "$@"\n',
+        [],
+        [["vllm", "serve", "org/model", "--tp", "2", "--a", "1", "--b=2"]],
+    ),
+    # a Python program in a heredoc, with quotes and parentheses that never close
+    "heredoc of another language": (
+        "set -euo pipefail\nV=$(python3 -c 'import x; print(x.v)')\npip install -q x 2>&1 | tail -5 \\\n  || echo \"failed (fine)\"\n"
+        "python3 - <<'PY'\nprint(f\"don't {1}\")\nif (True: pass\nPY\nexec python3 -m sglang.launch_server \"$@\"\n",
+        ["launcher", "--model", "m"],
+        [["python3", "-"], ["python3", "-m", "sglang.launch_server", "--model", "m"]],
+    ),
+    # warm-up in the background, then the arguments of another object
+    "warm-up loop": (
+        'MAX="${MAX:-16}"\ncount=0\nfor f in $(find /m -type f); do\n  dd if="$f" of=/dev/null &\n  count=$((count + 1))\n'
+        '  if (( count >= MAX )); then\n    wait -n\n    count=$((count - 1))\n  fi\ndone\nwait\npython3 -m huggingfaceserver "$@"\n',
+        ["--", "--model_name=x"],
+        [["python3", "-m", "huggingfaceserver", "--model_name=x"]],
+    ),
+    # both branches start the engine, and the condition is about the pod
+    "leader and worker": (
+        'START=$(( ${LWS_WORKER_INDEX:-0} * TP ))\nif [ "${LWS_WORKER_INDEX:-0}" -eq 0 ]; then\n  exec /venv/bin/vllm serve \\\n'
+        "    __MODEL__ --tp $TP --rank $START\nelse\n  exec /venv/bin/vllm serve __MODEL__ --headless\nfi\n",
+        [],
+        [
+            ["/venv/bin/vllm", "serve", "__MODEL__", "--tp", "2", "--rank", "?$START"],
+            ["/venv/bin/vllm", "serve", "__MODEL__", "--headless"],
+        ],
+    ),
+    # arrays with keys, loops over files, a C-style loop, an early break
+    "network discovery": (
+        "N=${N:-3}\nfor ((i=1; i<=N; i++)); do\n  A=$(getent hosts x | cut -d' ' -f1)\n  if [ -n \"$A\" ]; then\n    break\n  fi\ndone\n"
+        'hcas=()\nfor d in /sys/class/infiniband/mlx5_*; do\n  if [ -d "$d" ] && grep -q "x" ${t} 2>/dev/null; then\n'
+        '    hcas+=("$(basename "$d")")\n  fi\ndone\nif [ ${#hcas[@]} -gt 0 ]; then\n  declare -A count\n'
+        '  count["${i}"]=$((${count["${i}"]} + 1))\n  list=$(IFS=,; echo "${hcas[*]}")\n  export NCCL_IB_HCA=${NCCL_IB_HCA:-${list}}\nfi\n'
+        'eval "vllm serve $MODEL --tp $TP ${EXTRA}"\n',
+        [],
+        [["vllm", "serve", "org/model", "--tp", "2", "--a", "1", "--b=2"]],
+    ),
+    # merge-conflict markers in the script
+    "merge conflict": (
+        "<<<<<<< HEAD\nvllm serve m --tp 16\n=======\nvllm serve m --tp 8\n>>>>>>> other\n",
+        [],
+        [["vllm", "serve", "m", "--tp", "16"], ["======="], ["vllm", "serve", "m", "--tp", "8"]],
+    ),
+    # a folded scalar with line ends escaped: every `\\ ` is an escaped blank, and `ulimit` takes it all
+    "folded continuation": ("ulimit -l unlimited X=0 \\ python -m dynamo.vllm \\ --model $MODEL", [], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_patterns(name: str) -> None:
+    script, arguments, expected = HARD[name]
+    assert started(script, *arguments, env=dict(ENV)) == expected

@@ -79,10 +79,12 @@ def test_expert_parallelism_places_whole_experts() -> None:
     model = architecture(GPT_OSS)
     spread = Parallelism(tensor=4, expert=True)
     assert bytes_of(model, spread, expert_rank=0) == bytes_of(model, spread, 3, expert_rank=3)
-    redundant = bytes_of(model, spread, expert_rank=0, eplb_redundant=2)
-    assert (
-        redundant > bytes_of(model, spread, expert_rank=0) == bytes_of(model, spread, expert_rank=3, eplb_redundant=2)
-    )
+    plain = bytes_of(model, spread)
+    expert = (plain - bytes_of(model, Parallelism(tensor=4, data=2, expert=True))) / 24 / 4
+    # Two more experts over four ranks: the first two ranks hold one more each; balancing needs a buffer of one layer.
+    more, same = (bytes_of(model, spread, expert_rank=rank, eplb_redundant=2) for rank in (0, 3))
+    assert more - plain == pytest.approx(24 * expert + 9 * expert, rel=1e-9)
+    assert same - plain == pytest.approx(8 * expert, rel=1e-9)
 
 
 def test_lora_slots_of_llama_8b() -> None:

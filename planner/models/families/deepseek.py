@@ -57,12 +57,16 @@ def deepseek(builder: Builder) -> Parts:
 
     def build(index: int, path: str) -> Layer:
         matrices, vectors = latent.projections(builder, f"{path}.self_attn", shape, bias=bias)
-        if indexer and has_indexer[index]:
-            more = latent.indexer(builder, f"{path}.self_attn.indexer", shape, indexer)
+        indexed = indexer if index >= count or has_indexer[index] else None
+        if indexed:
+            more = latent.indexer(builder, f"{path}.self_attn.indexer", shape, indexed)
             matrices, vectors = matrices + more[0], vectors + more[1]
         block, block_vectors = moe.block(index, path)
-        cache = latent.cache(shape, indexer.dim if indexer and has_indexer[index] else 0)
+        cache = latent.cache(shape, indexed.dim if indexed else 0)
         return Layer(cache, (*matrices, *block), (norm("norms", shape.hidden, count=2), *vectors, *block_vectors))
+
+    drafts = min(config.count("num_nextn_predict_layers", default=0), 64)
+    mtp = [with_projection(builder, build(count + i, f"model.layers.{count + i}")) for i in range(drafts)]
 
     kinds = [(moe.sparse(i), has_indexer[i]) for i in range(count)]
     scaled = rope_type(rope_section(config)) not in ("default", "linear")
@@ -80,6 +84,7 @@ def deepseek(builder: Builder) -> Parts:
         tied=tied,
         final_vectors=(norm("norm", shape.hidden),),
         tables=(table,),
+        mtp_layers=tuple(mtp),
         heads=shape.heads,
         kv_heads=1,
         head_dim=shape.kv_rank + shape.rope,
@@ -88,6 +93,15 @@ def deepseek(builder: Builder) -> Parts:
         experts_per_token=moe.per_token if moe.count else 0,
         expert_intermediate=moe.inner if moe.count else 0,
         extra=extra,
+    )
+
+
+def with_projection(builder: Builder, layer: Layer) -> Layer:
+    """A multi-token-prediction layer: a decoder layer behind norms and a projection of hidden state and embedding."""
+    hidden = builder.hidden
+    joined = builder.plain("eh_proj", hidden, 2 * hidden)
+    return layer._replace(
+        matrices=(*layer.matrices, joined), vectors=(*layer.vectors, norm("mtp_norms", hidden, count=3))
     )
 
 

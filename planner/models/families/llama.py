@@ -172,10 +172,13 @@ def phi3(builder: Builder) -> Parts:
 
 
 def granite(builder: Builder) -> Parts:
-    """Granite dense models."""
+    """Granite dense models, the SWA variant with window layers."""
     config = builder.config
     bias = config.flag("attention_bias")
-    return decoder(builder, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), tied=True)
+    per_layer = windows(config, config.layers())
+    return decoder(
+        builder, window_per_layer=per_layer, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), tied=True
+    )
 
 
 def internlm2(builder: Builder) -> Parts:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from planner.models.architecture import Layer, Matrix, RotaryTable, Vector
+from planner.models.architecture import Layer, Matrix, RotaryTable
 from planner.models.builder import Builder, Parts, norm
+from planner.models.families.deepseek import with_projection
 from planner.models.families.mixtral import sparse_layers
 from planner.models.layers import attention, delta, experts, feed_forward, vision
 from planner.models.rope import rotary_table
@@ -28,7 +29,7 @@ def hybrid(builder: Builder) -> Parts:
     bias = config.flag("attention_bias") or config.flag("qkv_bias")
 
     def block(index: int, path: str) -> tuple[Matrix, ...]:
-        if not sparse[index]:
+        if not (expert_count if index >= count else sparse[index]):
             return feed_forward.gated(builder, f"{path}.mlp", hidden, dense)
         matrices = [
             experts.router(expert_count, hidden),
@@ -41,7 +42,7 @@ def hybrid(builder: Builder) -> Parts:
 
     def build(index: int, path: str) -> Layer:
         norms = norm("norms", hidden, count=2)
-        if kinds[index] == "full_attention":
+        if index >= count or kinds[index] == "full_attention":
             pair = attention.projections(
                 builder, f"{path}.self_attn", hidden, heads, kv_heads, head_dim, qkv_bias=bias, query_gate=gate
             )
@@ -55,6 +56,8 @@ def hybrid(builder: Builder) -> Parts:
     if not expert_count and not dense:
         dense = config.integer("intermediate_size")
     tied = builder.tied()
+    drafts = min(config.count("mtp_num_hidden_layers", default=1 if "next" in config.text("model_type") else 0), 64)
+    mtp = [with_projection(builder, build(count + i, f"mtp.layers.{i}")) for i in range(drafts)]
     table = rotary_table(config, head_dim)
     return Parts(
         layers=builder.stack(list(zip(kinds, sparse, strict=True)), build),
@@ -63,6 +66,7 @@ def hybrid(builder: Builder) -> Parts:
         tied=tied,
         final_vectors=(norm("norm", hidden),),
         tables=(table,),
+        mtp_layers=tuple(mtp),
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
@@ -84,6 +88,3 @@ def with_vision(builder: Builder) -> Parts:
 def shortened(tables: tuple[RotaryTable, ...]) -> tuple[RotaryTable, ...]:
     """Tables of multimodal positions: four times the context up to some version, the context alone since."""
     return tuple(t._replace(positions=t.positions // 4, positions_before=t.positions, since=(0, 30)) for t in tables)
-
-
-__all__ = ["Vector", "hybrid", "shortened", "with_vision"]

@@ -296,3 +296,100 @@ def moonvit(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
         norm("projector_norm", text_hidden) if third else norm("projector_norm", hidden, bias=True),
     ]
     return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner)
+
+
+def pixtral(builder: Builder, config: ConfigReader) -> Tower:
+    """Pixtral: rotary positions in two dimensions, RMSNorm, gated blocks without biases."""
+    hidden = config.integer("hidden_size", default=1024)
+    inner, depth = config.integer("intermediate_size", default=4096), config.layers(default=24)
+    heads = config.integer("num_attention_heads", default=16)
+    patch, side = config.integer("patch_size", default=16), config.integer("image_size", default=1024)
+    names = ("attention.q_proj", "attention.o_proj", "feed_forward.gate_proj", "feed_forward.down_proj")
+    matrices, vectors = blocks(
+        builder,
+        "vision_tower.transformer.layers",
+        depth,
+        hidden,
+        heads,
+        inner,
+        gated=True,
+        qkv_bias=False,
+        out_bias=False,
+        mlp_bias=False,
+        norm_bias=False,
+        names=names,
+    )
+    vectors += [Vector("patch_conv", hidden * 3 * patch * patch), norm("ln_pre", hidden)]
+    table = RotaryTable((side // patch) ** 2, hidden // heads, "float32")
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
+
+
+def intern_vit(builder: Builder, config: ConfigReader, layers: int) -> Tower:
+    """InternViT: layer scales, learned positions, biases; only the first ``layers`` are loaded."""
+    hidden = config.integer("hidden_size", default=1024)
+    inner, heads = config.integer("intermediate_size", default=4096), config.integer("num_attention_heads", default=16)
+    patch, side = config.integer("patch_size", default=14), config.integer("image_size", default=448)
+    patches = (side // patch) ** 2 + 1
+    layer_norm = config.text("norm_type", default="layer_norm") == "layer_norm"
+    names = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
+    matrices, vectors = blocks(
+        builder,
+        "vision_model.encoder.layers",
+        layers,
+        hidden,
+        heads,
+        inner,
+        qkv_bias=config.flag("qkv_bias", default=True),
+        norm_bias=layer_norm,
+        names=names,
+    )
+    if config.flag("qk_normalization"):
+        vectors.append(norm("qk_norm", hidden, count=2 * layers))
+    vectors += [
+        Vector("layer_scales", 2 * hidden, count=layers),
+        Vector("patch_embedding", hidden * (3 * patch * patch + 1)),
+        Vector("class_embedding", hidden),
+        Vector("position_embedding", patches * hidden),
+    ]
+    tokens = (patches - 1) // 4
+    return Tower(
+        "vision tower", tuple(matrices), tuple(vectors), "all", layers, hidden, inner, max_tokens_per_item=tokens
+    )
+
+
+def glm4v(builder: Builder, config: ConfigReader) -> Tower:
+    """GLM-4.1V and 4.5V: gated blocks, a convolution that halves both sides, a gated merger."""
+    hidden = config.integer("hidden_size", default=1536)
+    depth, heads = config.layers("depth", default=24), config.integer("num_heads", default=12)
+    out, context = config.integer("out_hidden_size", default=4096), config.integer("intermediate_size", default=13696)
+    patch, side = config.integer("patch_size", default=14), config.integer("image_size", default=336)
+    merge = config.integer("spatial_merge_size", default=2, high=64)
+    names = ("attn.qkv", "attn.proj", "mlp.gate_proj", "mlp.down_proj")
+    matrices, vectors = blocks(
+        builder,
+        "visual.blocks",
+        depth,
+        hidden,
+        heads,
+        out,
+        gated=True,
+        qkv_bias=False,
+        out_bias=False,
+        mlp_bias=False,
+        norm_bias=False,
+        names=names,
+    )
+    matrices += [
+        linear(builder, "visual.merger.proj", out, out, "column", bias=False),
+        linear(builder, "visual.merger.gate_proj", 2 * context, out, "column", bias=False),
+        linear(builder, "visual.merger.down_proj", out, context, "row", bias=False),
+    ]
+    vectors += [
+        Vector("patch_embed", hidden * (_patch_inputs(config) + 1)),
+        Vector("position_embedding", (side // patch) ** 2 * hidden),
+        Vector("downsample", out * (hidden * merge * merge + 1)),
+        norm("post_norms", hidden, count=2),
+        norm("merger_norm", out, bias=True),
+    ]
+    table = RotaryTable(8192, hidden // heads // 2)
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, out, tables=(table,))

@@ -1,0 +1,144 @@
+"""``planner budget``: of manifests, and of a configuration given by options."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import house
+from tests.cli.conftest import Run
+
+OPTIONS = ("--engine", "vllm==0.11.0", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4")
+
+
+def plans(run: Run, *arguments: str) -> list[dict[str, Any]]:
+    result = run("budget", "--format", "json", *arguments)
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, Any]] = json.loads(result.stdout, parse_constant=_no_constant)["plans"]
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_options_stand_for_a_manifest(run: Run, folder: Path) -> None:
+    """The same configuration gives the same budget either way."""
+    (folder / "a.yaml").write_text(house.manifest("m"))
+    flags = ("--", "--max-model-len", "8192")
+    stated = ("--engine", "vllm==0.11.0", "--model", "meta-llama/Llama-3.1-8B-Instruct", "--gpus", "1")
+    by_option = plans(run, *stated, "--accelerator", "H100-80GB-SXM", *flags)[0]
+    by_manifest = plans(run, "a.yaml", "--accelerator", "H100-80GB-SXM")[0]
+    assert by_option["workload"] is None
+    assert by_manifest["workload"]["name"] == "m"
+    for key in ("ranks", "capacity", "verdict", "model", "accelerator", "parallel", "gpus_per_pod"):
+        if key == "model":
+            continue
+        assert by_option[key] == by_manifest[key], key
+    assert by_option["model"]["id"] == by_manifest["model"]["id"]
+
+
+def test_the_terms_of_a_rank_add_up(run: Run) -> None:
+    memory = plans(run, *OPTIONS)[0]["ranks"][0]["memory"]
+    counted = sum(memory[name]["expected"] for name in ("weights", "activations", "non_torch", "kv_available"))
+    rest = memory["requested"]["expected"] - counted
+    assert rest in (0, memory["graphs"]["expected"])
+    assert memory["device"]["expected"] == memory["requested"]["expected"] + memory["outside"]["expected"]
+
+
+def test_gpus_are_spread_over_pods(run: Run) -> None:
+    flags = ("--", "--tensor-parallel-size", "4", "--pipeline-parallel-size", "2")
+    plan = plans(run, *OPTIONS, "--gpus", "8", "--pods", "2", *flags)[0]
+    assert (plan["gpus_per_pod"], plan["pods"]) == (4, 2)
+    assert [rank["pod"] for rank in plan["ranks"]] == [0] * 4 + [1] * 4
+    assert plan["parallel"] | {"context": 0} == {"tensor": 4, "pipeline": 2, "data": 1, "expert": False, "context": 0}
+
+
+def test_a_given_cache_size_gives_its_tokens(run: Run) -> None:
+    """36 layers × 2 × 8 KV heads × 128 × 2 bytes are 147,456 bytes a token of Qwen3-8B."""
+    plan = plans(run, *OPTIONS, "--kv-cache-memory", str(147_456 * 16 * 100))[0]
+    tokens = plan["capacity"]["kv_tokens"]
+    assert (tokens["low"], tokens["expected"], tokens["high"]) == (1600, 1600, 1600)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--max-model-len", "9" * 5000),
+        ("--max-model-len", "1e400"),
+        ("--max-model-len=-1",),
+        ("--gpu-memory-utilization", "nan"),
+        ("--gpu-memory-utilization", "1e-320"),
+        ("--hf-overrides", '{"a": NaN, "b": [Infinity], "c": 1e999}'),
+        ("--hf-overrides", '{"a": ' + "[" * 700 + "]" * 700 + "}"),
+        ("--hf-overrides", '{"a": "\\ud800"}'),
+        ("--tensor-parallel-size", "0"),
+        ("--block-size", "-16"),
+        ("--no-such-flag", "x"),
+        ("a", "lot", "of", "words"),
+    ],
+    ids=lambda flags: " ".join(flags)[:40],
+)
+def test_any_flags_give_json(run: Run, flags: tuple[str, ...]) -> None:
+    plan = plans(run, *OPTIONS, "--", *flags)[0]
+    assert plan["verdict"] in ("fits", "may-not-fit", "does-not-fit", "unknown")
+    for rank in plan["ranks"]:
+        for term in rank["memory"].values():
+            assert all(isinstance(term[end], int) and math.isfinite(term[end]) for end in ("low", "expected", "high"))
+
+
+def test_strict_is_two_where_a_budget_is_not_known(run: Run) -> None:
+    known = run("budget", *OPTIONS, "--gpus", "1", "--strict")
+    assert known.exit_code == 0
+    unknown = ("budget", "--engine", "vllm==0.11.0", "--model", "nobody/nothing", "--accelerator", "L4")
+    assert run(*unknown).exit_code == 0
+    assert run(*unknown, "--strict").exit_code == 2
+
+
+def test_another_engine_is_recognised_and_not_worked_out(run: Run) -> None:
+    plan = plans(run, "--engine", "sglang==0.5.0", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4")[0]
+    assert plan["verdict"] == "unknown"
+    assert plan["unknown"][0]["fact"] == "engine.memory"
+
+
+def test_text_draws_a_bar_and_tells_what_fits(run: Run) -> None:
+    text = run("budget", *OPTIONS).stdout
+    bar = next(line for line in text.splitlines() if "[W" in line)
+    assert len(bar.split("[")[1].split("]")[0]) == 60
+    for expected in ("longest request that fits", "concurrency at max-model-len", "verdict: ", "weights"):
+        assert expected in text
+
+
+def test_explain_shows_formulas_and_sources(run: Run) -> None:
+    plain = run("budget", *OPTIONS).stdout
+    explained = run("budget", *OPTIONS, "--explain").stdout
+    assert "        = " in explained
+    assert "        = " not in plain
+    assert "grows with" in explained
+
+
+def test_without_an_engine_it_says_so(run: Run, folder: Path) -> None:
+    (folder / "a.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
+    result = run("budget", "a.yaml")
+    assert result.exit_code == 0
+    assert "no engine found" in result.stdout
+
+
+def test_parse_errors_are_two_beside_the_plans(run: Run, folder: Path) -> None:
+    (folder / "a.yaml").write_text(house.manifest("m"))
+    (folder / "b.yaml").write_text(house.BROKEN)
+    result = run("budget", "a.yaml", "b.yaml", "--format", "json")
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert len(document["plans"]) == 1
+    assert document["errors"][0]["file"] == "b.yaml"
+
+
+def test_output_and_stdin(run: Run, folder: Path) -> None:
+    result = run("budget", "-", "--format", "json", "-o", "plan.json", stdin=house.manifest("m"))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert json.loads((folder / "plan.json").read_text())["plans"][0]["workload"]["file"] == "<stdin>"

@@ -1,0 +1,139 @@
+"""The peak of the profile run, against tensor sizes by hand and against what engines printed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.engines.config import EffectiveConfig
+from planner.memory.activations import phases, profile_peak, sampler_kind
+from planner.units import GIB
+from tests.memory.starts import Start, start
+
+LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
+MOE = "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8"
+
+
+def peak(of: Start, **options: bool) -> tuple[float, float, float]:
+    """(low, expected, high) in GiB."""
+    low, expected, high, _ = profile_peak(*of, **options).bytes
+    return low / GIB, expected / GIB, high / GIB
+
+
+def test_forward_pass_by_hand() -> None:
+    """Residual, input or output, gate and up, and their product: (2 × 4096 + 3 × 14336) × 2 B per token."""
+    sizes = phases(*start(LLAMA, "RTX-3090", "0.17.1", "--max-num-batched-tokens 2048")[:2])
+    assert sizes.forward == 2048 * 2 * (2 * 4096 + 3 * 14336)
+    assert sizes.hidden == 2048 * 2 * 4096
+    assert sizes.entries == 256 * 128256
+    assert (sizes.experts, sizes.latent, sizes.encoder, sizes.encoded) == (0, 0, 0, 0)
+
+
+def test_tensor_parallelism_divides_the_inner_width_and_adds_a_copy() -> None:
+    one = phases(*start(LLAMA, "L4", "0.17.1")[:2])
+    two = phases(*start(LLAMA, "L4", "0.17.1", "--tensor-parallel-size 2")[:2])
+    assert one.forward - two.forward == 2048 * 2 * (3 * 14336 // 2 - 4096)
+    assert two.entries == one.entries
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "flags", "printed"),
+    [
+        # public start-up logs: "GiB for peak activation" (see the overheads table of the reference facts)
+        ("openai/gpt-oss-120b", "H100-80GB", "0.11.0", "--max-model-len 16000", 7.38),
+        ("Qwen/Qwen2.5-7B-Instruct", "RTX-4060", "0.7.3", "--max-model-len 4096", 1.42),
+        ("Qwen/Qwen2.5-3B", "A10G", "0.10.2", "--max-num-seqs 1 --max-model-len 4096", 0.17),
+        ("Qwen/Qwen3-8B", "RTX-4090", "0.11.0", "--max-model-len 1024", 1.4),
+    ],
+)
+def test_printed_peaks_lie_in_the_interval(model: str, gpu: str, version: str, flags: str, printed: float) -> None:
+    low, expected, high = peak(start(model, gpu, version, flags))
+    assert low <= printed <= high
+    assert expected == pytest.approx(printed, rel=0.08)
+
+
+def test_sampler_by_release() -> None:
+    """PyTorch's sort up to 0.16, Triton from 0.17, FlashInfer from 0.21; runner V2 takes the greedy path until 0.33."""
+    kinds = {
+        v: sampler_kind(start(LLAMA, "H100-80GB", v).config) for v in ("0.16.0", "0.17.0", "0.21.0", "0.24.0", "0.33.0")
+    }
+    assert kinds == {
+        "0.16.0": "torch",
+        "0.17.0": "triton",
+        "0.21.0": "flashinfer",
+        "0.24.0": "greedy",
+        "0.33.0": "flashinfer",
+    }
+
+
+def test_flashinfer_is_possible_where_the_image_has_it() -> None:
+    older, newer = start(LLAMA, "H100-80GB", "0.10.1"), start(LLAMA, "H100-80GB", "0.11.0")
+    assert peak(older)[1] == peak(newer)[1]
+    assert peak(older)[0] < 0.5 * peak(newer)[0]
+
+
+def test_only_the_last_stage_samples() -> None:
+    of = start(LLAMA, "H100-80GB", "0.11.0", "--pipeline-parallel-size 2")
+    assert peak(of, last_stage=False)[1] < 0.3 * peak(of)[1]
+
+
+def test_pooling_models_do_not_sample() -> None:
+    of = start(LLAMA, "L4", "0.11.0")
+    assert phases(replace(of.model, pooling=True), of.config).entries == 0
+
+
+def test_an_assumed_release_widens_the_interval_only() -> None:
+    of = start(LLAMA, "H100-80GB", "0.33.0")
+    stated, assumed = peak(of), peak(of, version_assumed=True)
+    assert assumed[1] == stated[1]
+    assert assumed[0] < stated[0] < stated[2] < assumed[2]
+
+
+def test_experts_work_space() -> None:
+    """Both intermediate results of every routed copy: tokens × 8 × (4096 + 4096) × 2 B, in chunks up to 0.17."""
+    of = start(
+        MOE, "H100-80GB", "0.20.0", "--tensor-parallel-size 4 --enable-expert-parallel --max-num-batched-tokens 65536"
+    )
+    assert phases(of.model, of.config).experts == 65536 * 8 * (4096 + 4096) * 2
+    chunked = start(MOE, "H100-80GB", "0.15.1", "--tensor-parallel-size 4 --max-num-batched-tokens 65536")
+    assert phases(chunked.model, chunked.config).experts == 16384 * 8 * (4096 + 4096) * 2
+    both = start(MOE, "H100-80GB", "0.20.0", "--data-parallel-size 2 --enable-expert-parallel")
+    assert phases(both.model, both.config).experts == 2 * 8192 * 8 * (4096 + 4096) * 2
+
+
+def test_latent_attention_simulates_an_up_projection() -> None:
+    """65536 tokens × 16 local heads × (128 + 128) × 2 B = 0.5 GiB per rank of eight."""
+    of = start("deepseek-ai/DeepSeek-V3", "H200", "0.11.0", "--tensor-parallel-size 8")
+    assert phases(of.model, of.config).latent == 65536 * 16 * 256 * 2
+
+
+def test_encoder_counts_where_it_is_profiled() -> None:
+    model, gpu = "Qwen/Qwen2.5-VL-7B-Instruct", "L40S"
+    sizes = phases(*start(model, gpu, "0.17.1")[:2])
+    assert sizes.encoder > GIB // 2
+    assert phases(*start(model, gpu, "0.17.1", "--language-model-only")[:2]).encoder == 0
+    assert phases(*start(model, gpu, "0.26.0")[:2]).encoder == 0  # runner V2 before 0.27
+
+
+@settings(max_examples=30, deadline=None)
+@given(tokens=st.integers(1, 1 << 20), rows=st.integers(1, 4096), more=st.integers(0, 4096))
+def test_peak_grows_with_batch_and_sequences(tokens: int, rows: int, more: int) -> None:
+    of = start(LLAMA, "H100-80GB", "0.17.1")
+    sized = [
+        of._replace(config=_sized(of, tokens, rows)),
+        of._replace(config=_sized(of, tokens + more, rows)),
+        of._replace(config=_sized(of, tokens + more, rows + more)),
+    ]
+    peaks = [peak(each) for each in sized]
+    assert peaks == sorted(peaks)
+    assert all(0 <= low <= expected <= high for low, expected, high in peaks)
+
+
+def _sized(of: Start, tokens: int, rows: int) -> EffectiveConfig:
+    batched, sequences = of.config.max_num_batched_tokens, of.config.max_num_seqs
+    return replace(
+        of.config, max_num_batched_tokens=replace(batched, value=tokens), max_num_seqs=replace(sequences, value=rows)
+    )
