@@ -356,7 +356,14 @@ def _budgeted(
     if not any(gap.fact == "parallel" for gap in gaps):
         try:
             if accelerator is not None:
-                budget = vllm_budget(model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory)
+                budget = vllm_budget(
+                    model,
+                    config,
+                    accelerator,
+                    gpus_per_pod=gpus,
+                    kv_cache_memory=kv_cache_memory,
+                    version_assumed=plan.engine.version.provenance.source == "assumption",
+                )
             else:
                 requirement = smallest_device(plan, model)
         except LayoutRefused as refusal:
@@ -455,13 +462,16 @@ def smallest_device(plan: Plan, model: ModelArchitecture) -> Requirement | None:
     if not products:
         return None
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
+    assumed_version = plan.engine.version.provenance.source == "assumption"
     verdicts: dict[str, str] = {}
 
     def verdict(index: int) -> str:
         product = products[index]
         if product.name not in verdicts:
             config = effective(plan.engine, model, product, gpus, plan.pods)
-            verdicts[product.name] = vllm_budget(model, config, product, gpus_per_pod=gpus).verdict
+            verdicts[product.name] = vllm_budget(
+                model, config, product, gpus_per_pod=gpus, capacity=False, version_assumed=assumed_version
+            ).verdict
         return verdicts[product.name]
 
     def first(accepted: tuple[str, ...]) -> int | None:

@@ -1,0 +1,778 @@
+"""``EngineConfig`` → ``SGLangConfig``: what SGLang makes of its arguments on this model and this device.
+
+Every value carries the place that states it, or says which release sets it and on which condition. Sources: SGLang
+``server_args.py`` of 0.4.0 to 0.5.18, then ``arg_groups/``; ``configs/model_config.py`` for what depends on the model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from planner.engines.config import EngineConfig, Parallelism
+from planner.engines.sglang_config import SGLangConfig
+from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph_max, mem_fraction, multimodal_factor
+from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
+from planner.engines.vllm import env_text, flag_provenance
+from planner.provenance import Fact, Provenance, assumed, from_default
+from planner.units import GIB, MIB
+
+if TYPE_CHECKING:
+    from planner.accelerators.accelerator import Accelerator
+    from planner.models.architecture import ModelArchitecture
+
+T = TypeVar("T")
+Version = tuple[int, ...]
+
+_MOST_RANKS = 1 << 16
+_MOST_TOKENS = 1 << 40
+
+_DTYPES = {
+    "half": "float16",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "float32": "float32",
+}
+#: Sliding-window families whose windows get no pool of their own, by the releases that say so (from, until).
+_NO_WINDOW_POOL: tuple[tuple[str, Version, Version], ...] = (
+    ("Gemma2", (0, 5, 1), (0, 5, 8)),
+    ("Gemma3", (0, 5, 1), (0, 5, 8)),
+    ("GptOss", (0, 5, 1), (0, 5, 8)),
+    ("Olmo2", (0, 5, 4), (0, 5, 8)),
+    ("Olmo3", (0, 5, 4), (0, 5, 8)),
+)
+#: Families with a pool for windows from 0.5.8 on, where only listed architectures have one: (prefix, first release).
+_WINDOW_POOL: tuple[tuple[str, Version], ...] = (
+    ("Llama4ForConditionalGeneration", (0, 5, 8)),
+    ("GptOss", (0, 5, 8)),
+    ("MiMoV2", (0, 5, 7)),
+    ("Step3p5", (0, 5, 9)),
+    ("Step3p7", (0, 5, 13)),
+    ("Gemma4Unified", (0, 5, 12)),
+    ("Gemma4", (0, 5, 11)),
+    ("Laguna", (0, 5, 12)),
+    ("DeepseekV4", (0, 5, 12)),
+    ("UnlimitedOCR", (0, 5, 15)),
+    ("Mellum", (0, 5, 16)),
+    ("Inkling", (0, 5, 16)),
+    ("MuseGlimmer", (0, 5, 18)),
+    ("GraniteSWA", (0, 5, 20)),
+    ("GraniteMoeSWA", (0, 5, 20)),
+    ("IQuestQ1", (0, 5, 23)),
+    ("MuseSpark", (0, 5, 23)),
+    ("Beam", (0, 5, 23)),
+)
+#: Vision configs that name their depth otherwise than ``num_hidden_layers``, so that SGLang takes 24 layers.
+_UNNAMED_DEPTH = ("qwen", "glm", "kimi", "ernie", "paddleocr")
+#: Expert exchange that spreads whole experts over all tensor ranks.
+_SPREADING = ("deepep", "mooncake", "nixl", "ascend_fuseep", "flashinfer", "mori", "megamoe")
+#: Multimodal architectures that keep prefill graphs.
+_GRAPHED_MULTIMODAL = (
+    "MiniMaxM3",
+    "Cohere2Vision",
+    "Glm5Next",
+    "InternS2",
+    "PaddleOCRVL",
+    "Qwen3_5",
+    "Qwen4Exp",
+    "MuseGlimmer",
+    "MuseSpark",
+    "KimiK",
+)
+
+
+def effective(
+    config: EngineConfig,
+    model: ModelArchitecture,
+    accelerator: Accelerator | None,
+    gpus_per_pod: int | None = None,
+    pods: int = 1,
+) -> SGLangConfig:
+    """All settings of an SGLang start that decide memory. Never raises for whatever the flags hold.
+
+    Without an accelerator the defaults that hang on the device are those that SGLang takes where the driver tool does not
+    answer; such facts say that they are assumed.
+    """
+    return _Resolver(config, model, accelerator, gpus_per_pod, pods).resolve()
+
+
+def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int = 1) -> Parallelism:
+    """Parallel sizes from the flags; a size that cannot be known counts as 1. ``data`` counts engine copies: data-parallel
+    attention splits the ranks of one copy and is no copy (``attention_data_size``)."""
+    del gpus_per_pod, pods
+    tensor, pipeline = _size(config, "tensor-parallel-size"), _size(config, "pipeline-parallel-size")
+    copies = 1 if attention_data_size(config) > 1 else _size(config, "data-parallel-size")
+    return Parallelism(
+        tensor=tensor,
+        pipeline=pipeline,
+        data=copies,
+        data_local=copies,
+        expert=expert_size(config) > 1,
+        context=_size(config, "dcp-size"),
+    )
+
+
+def attention_data_size(config: EngineConfig) -> int:
+    """Groups of data-parallel attention; 1 without it. From 0.5.22 it has a flag of its own."""
+    own = _size(config, "attn-dp-size")
+    if own > 1:
+        return min(own, _size(config, "tensor-parallel-size"))
+    if config.get("enable-dp-attention") is True:
+        return min(_size(config, "data-parallel-size"), _size(config, "tensor-parallel-size"))
+    return 1
+
+
+def expert_size(config: EngineConfig) -> int:
+    """Ranks that share whole experts between them: stated, or all tensor ranks where the exchange asks for it."""
+    tensor = _size(config, "tensor-parallel-size")
+    if config.get("enable-ep-moe") is True or config.get("enable-deepep-moe") is True:
+        return tensor
+    if config.get("moe-a2a-backend") in _SPREADING:
+        return tensor
+    return min(_size(config, "expert-parallel-size"), tensor)
+
+
+def derived_length(model: ModelArchitecture) -> tuple[int, str]:
+    """The context length in tokens that config.json gives, and how. The rope factor multiplies it unless the config states
+    the original length (``get_context_length``)."""
+    if model.derived_max_len <= 0:
+        return 2048, "config.json states no length, SGLang takes 2048"
+    base, key = model.derived_max_len, model.max_len_key or "max_position_embeddings"
+    factor = model.rope_factor
+    if not factor > 0 or factor == 1.0 or model.original_max_len or model.rope_type in ("", "llama3", "default"):
+        return base, key
+    return int(min(base * factor, _MOST_TOKENS)), f"{key} × {factor:g}"
+
+
+def _size(config: EngineConfig, name: str) -> int:
+    value = config.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 1
+    return min(max(value, 1), _MOST_RANKS)
+
+
+class _Resolver:
+    """Works the settings out one after the other, in the order in which they depend on each other."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        model: ModelArchitecture,
+        accelerator: Accelerator | None,
+        gpus_per_pod: int | None,
+        pods: int,
+    ) -> None:
+        self.config = config
+        self.version: Version = config.version_key
+        self.model = model
+        self.accelerator = accelerator
+        self.parallel = parallelism(config, gpus_per_pod, pods)
+        self.name = f"SGLang {config.version.value} default"
+        self.notes: list[Provenance] = []
+        self.capability = accelerator.capability if accelerator else None
+        self.mib = driver_mib(accelerator)
+        self.attention_data = attention_data_size(config)
+        self.expert_ranks = expert_size(config)
+        self.latent = model.is_multi_latent
+        self.sparse = _has_indexer(model)
+        mode = config.get("disaggregation-mode")
+        self.role = mode if mode in ("prefill", "decode") else ""
+
+    def resolve(self) -> SGLangConfig:
+        """The settings, each with its source."""
+        version = self.version
+        algorithm = self._text("speculative-algorithm", "").upper()
+        self.speculation = "EAGLE" if algorithm == "NEXTN" else algorithm
+        dtype = self._dtype()
+        steps, topk, draft_tokens = self._draft()
+        self.length = self._context_length()
+        given_requests = self._given_count("max-running-requests")
+        self.requests = given_requests.value if given_requests else None
+        chunk = self._chunk()
+        limit = self._given_count("max-prefill-tokens")
+        self.max_prefill = limit.value if limit else 16384
+        graph_max, decode_graphs = self._decode_graphs()
+        prefill_graphs = self._prefill_graphs(chunk.value)
+        fraction = self._fraction(chunk.value, graph_max, decode_graphs, prefill_graphs, draft_tokens)
+        divided = chunk.value
+        if self.attention_data > 1 and divided > 0:
+            divided //= self.attention_data if version >= (0, 4, 5) else 2
+        if (
+            self.speculation
+            and self.requests is None
+            and version >= (0, 4, 5)
+            and not self.speculation.startswith("NGRAM")
+        ):
+            self.requests = 48
+        sequences = self._sequences(given_requests)
+        if divided > 0:
+            batched = Fact(divided, chunk.provenance)
+        else:
+            batched = limit or self._default("max-prefill-tokens", self.max_prefill, "chunked prefill is off")
+        radix_off = self.config.get("disable-radix-cache") is True
+        overlap = self.config.get("disable-overlap-schedule") is not True
+        cache = self._cache_dtype(dtype)
+        eager = self._eager(decode_graphs)
+        spec_sizes = decode_sizes(
+            version, graph_max, speculation=bool(self.speculation), padding=self._switch("disable-cuda-graph-padding")
+        )
+        stated = self._sizes("cuda-graph-bs-decode", "cuda-graph-bs")
+        capture = (stated or spec_sizes) if decode_graphs else ()
+        return SGLangConfig(
+            engine="sglang",
+            version=version,
+            parallel=self.parallel,
+            dtype=dtype,
+            kv_cache_dtype=cache,
+            max_model_len=self.length,
+            max_num_seqs=sequences,
+            max_num_batched_tokens=batched,
+            gpu_memory_utilization=fraction,
+            block_size=self._page_size(),
+            enforce_eager=eager,
+            chunked_prefill=Fact(chunk.value > 0, chunk.provenance),
+            prefix_caching=self._inverse("disable-radix-cache"),
+            hybrid_kv_cache_manager=self._inverse("disable-hybrid-swa-memory"),
+            async_scheduling=self._inverse("disable-overlap-schedule"),
+            capture_sizes=capture,
+            cudagraph_mode="none" if not capture else "full_and_prefill" if prefill_graphs else "full",
+            max_num_batched_tokens_in_flight=batched.value * (2 if overlap else 1),
+            speculative_tokens=draft_tokens,
+            speculative_method=self.speculation.lower(),
+            speculative_model=self._text("speculative-draft-model-path", ""),
+            cpu_offload_gib=self._number("cpu-offload-gb"),
+            quantization=self._quantization(),
+            lora=self._lora(),
+            runner="sglang",
+            derived_max_model_len=derived_length(self.model)[0],
+            multimodal_profiled=not self._language_only(),
+            notes=tuple(self.notes),
+            attention_data=self.attention_data,
+            attention_context=_size(self.config, "attn-cp-size"),
+            expert_ranks=self.expert_ranks,
+            dense_tensor=self._integer("moe-dense-tp-size") or 0,
+            head_data=self.config.get("enable-dp-lm-head") is True,
+            shared_replicated=self.config.get("moe-a2a-backend") in _SPREADING
+            or self.config.get("enable-deepep-moe") is True,
+            redundant_experts=min(self._integer("ep-num-redundant-experts") or 0, 1 << 16),
+            driver_mib=self.mib,
+            chunk=divided,
+            requests_given=self.requests,
+            max_total_tokens=self._integer("max-total-tokens"),
+            prefill_graph_sizes=prefill_graphs or (),
+            window_pool=self._window_pool(radix_off),
+            window_ratio=self._window_ratio(),
+            window_ratio_given="swa-full-tokens-ratio" in self.config.flags,
+            state_slots=self._integer("max-mamba-cache-size"),
+            state_ratio=self._state_ratio(),
+            state_dtype=self._state_dtype(),
+            conv_dtype=env_text(self.config, "SGLANG_MAMBA_CONV_DTYPE") or "bfloat16",
+            slots_per_request=self._slots_per_request(radix_off, overlap),
+            draft_steps=steps,
+            draft_topk=topk,
+            draft_tokens=draft_tokens,
+            role=self.role,
+            raw_sparse_rows=self._raw_sparse_rows(cache.value),
+            multimodal_reserve=self._multimodal_reserve(),
+            prealloc=self._prealloc(),
+            kv_disabled=self.config.get("prefill-only-disable-kv-cache") is True,
+        )
+
+    # ---- reading flags ------------------------------------------------------------------------------------------
+
+    def _given(self, name: str, kind: type | tuple[type, ...]) -> Fact[Any] | None:
+        """The value of a flag with its place, None where it is absent, unknown or of another type."""
+        flag = self.config.flags.get(name)
+        if flag is None or not flag.known or flag.value is None or not isinstance(flag.value, kind):
+            return None
+        if isinstance(flag.value, bool) and kind is not bool:
+            return None
+        return Fact(flag.value, flag_provenance(flag))
+
+    def _given_count(self, name: str) -> Fact[int] | None:
+        fact = self._given(name, int)
+        return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
+
+    def _integer(self, name: str) -> int | None:
+        fact = self._given_count(name)
+        return fact.value if fact else None
+
+    def _number(self, name: str) -> float:
+        fact = self._given(name, (int, float))
+        return float(fact.value) if fact is not None and fact.value > 0 else 0.0
+
+    def _text(self, name: str, default: str) -> str:
+        value = self.config.get(name)
+        return value if isinstance(value, str) else default
+
+    def _sizes(self, *names: str) -> tuple[int, ...]:
+        """A list of batch sizes, at most as many as any release captures."""
+        for name in names:
+            value = self.config.get(name)
+            if isinstance(value, list):
+                return tuple(sorted({x for x in value[:512] if isinstance(x, int) and 0 < x <= 1 << 20}))
+        return ()
+
+    def _switch(self, name: str) -> bool:
+        """Whether a ``--disable-x`` switch is off."""
+        return self.config.get(name) is not True
+
+    def _inverse(self, name: str) -> Fact[bool]:
+        given = self._given(name, bool)
+        return Fact(not given.value, given.provenance) if given else self._default(name, True)
+
+    def _default(self, name: str, value: T, condition: str = "", device: bool = False) -> Fact[T]:
+        """A default, or an assumption where the flag is there but not known, or the device that decides is not known."""
+        text = f"{self.name} ({condition})" if condition else self.name
+        flag = self.config.flags.get(name)
+        if flag is not None and not flag.known:
+            return assumed(value, f"{text}; assumed, since the value of --{name} is not known")
+        if device and self.accelerator is None:
+            return assumed(value, f"{text}; assumed, since the accelerator is not known")
+        return from_default(value, text)
+
+    # ---- types --------------------------------------------------------------------------------------------------
+
+    def _dtype(self) -> Fact[str]:
+        given = self._given("dtype", str)
+        before = self.capability is not None and self.capability < (8, 0)
+        if given is not None and given.value in _DTYPES and not (before and given.value == "bfloat16"):
+            return Fact(_DTYPES[given.value], given.provenance)
+        own = self.model.dtype
+        if own == "float32":
+            own = "bfloat16" if self.model.model_type.startswith("gemma") else "float16"
+            return self._default("dtype", own, "a float32 checkpoint")
+        if own == "bfloat16" and before:
+            return self._default("dtype", "float16", "no bfloat16 below compute capability 8.0")
+        return self._default("dtype", own, "the checkpoint's own")
+
+    def _cache_dtype(self, dtype: Fact[str]) -> Fact[str]:
+        """The element type of the KV cache (``configure_kv_cache_dtype``)."""
+        name = "kv-cache-dtype"
+        given = self._given(name, str)
+        if given is not None and given.value not in ("auto", ""):
+            return Fact("bfloat16" if given.value == "bf16" else given.value, given.provenance)
+        if _is_compressed(self.model):
+            return self._default(name, "fp8_e4m3", "auto: DeepSeek-V4")
+        if self.sparse and self.version >= (0, 5, 4):
+            blackwell = self.capability is not None and self.capability >= (10, 0)
+            value = "fp8_e4m3" if blackwell else "bfloat16"
+            return self._default(name, value, "auto: sparse attention, by compute capability", device=True)
+        quantization = self.model.quantization or ""
+        if (
+            self.model.kv_cache_dtype_hint == "fp8"
+            and quantization.startswith("modelopt")
+            and self.version >= (0, 5, 6)
+        ):
+            return self._default(name, "fp8_e4m3", "auto: the checkpoint asks for it")
+        return self._default(name, dtype.value, f"auto: the model's dtype, {dtype.provenance.text}")
+
+    def _quantization(self) -> str | None:
+        given = self.config.get("quantization")
+        return given if isinstance(given, str) and given else self.model.quantization
+
+    def _state_dtype(self) -> str:
+        """Element type of the recurrent state: flag, environment, config.json, float32."""
+        given = self.config.get("mamba-ssm-dtype")
+        if isinstance(given, str) and given in _DTYPES:
+            return _DTYPES[given]
+        stated = env_text(self.config, "SGLANG_MAMBA_SSM_DTYPE")
+        if stated in _DTYPES:
+            return _DTYPES[stated]
+        own = dict(self.model.extra).get("mamba_ssm_dtype", "")
+        return _DTYPES.get(own, "float32") if self.version >= (0, 5, 9) else "float32"
+
+    # ---- lengths, chunks and graphs -------------------------------------------------------------------------------
+
+    def _context_length(self) -> Fact[int]:
+        derived, how = derived_length(self.model)
+        given = self._given_count("context-length")
+        return given or self._default("context-length", derived, f"the model's {how}")
+
+    def _chunk(self) -> Fact[int]:
+        name = "chunked-prefill-size"
+        given = self._given(name, int)
+        if given is not None and -1 <= given.value <= _MOST_TOKENS and given.value != 0:
+            return given
+        if self.version < (0, 4, 4) and self.speculation == "EAGLE":
+            return self._default(name, -1, "speculative decoding turns chunking off")
+        value = default_chunk(self.version, self.mib, self.role)
+        return self._default(name, value, f"device memory of {self.mib:,} MiB" if self.mib else "", device=True)
+
+    def _decode_graphs(self) -> tuple[int, bool]:
+        """(largest batch, whether any decode graph is captured)."""
+        stated = self._sizes("cuda-graph-bs-decode", "cuda-graph-bs")
+        given = self._integer("cuda-graph-max-bs-decode") or self._integer("cuda-graph-max-bs")
+        if stated:
+            largest = stated[-1]
+        elif given:
+            largest = given
+        else:
+            largest = default_graph_max(self.version, self.mib, self.parallel.tensor, self.attention_data)
+            if self.version >= (0, 5, 22) and self.requests is not None:
+                largest = min(largest, self.requests)
+        off = (
+            self.config.get("disable-cuda-graph") is True
+            or self.config.get("disable-decode-cuda-graph") is True
+            or self.config.get("cuda-graph-backend-decode") == "disabled"
+            or (self.role == "prefill" and self.version >= (0, 5, 14))
+        )
+        return largest, not off
+
+    def _eager(self, decode_graphs: bool) -> Fact[bool]:
+        given = self._given("disable-cuda-graph", bool)
+        return given or self._default("disable-cuda-graph", not decode_graphs)
+
+    def _prefill_graphs(self, chunk: int) -> tuple[int, ...] | None:
+        """Sizes of prefill graphs; None where they are off when the memory settings are made."""
+        version = self.version
+        if version < (0, 5, 4) or self._prefill_graphs_off():
+            return None
+        stated = self._sizes("cuda-graph-bs-prefill", "piecewise-cuda-graph-tokens")
+        if stated:
+            return stated
+        limit = self._integer("cuda-graph-max-bs-prefill") or self._integer("piecewise-cuda-graph-max-tokens")
+        if not limit:
+            if version < (0, 5, 7):
+                limit = 4096
+            elif not self.latent:
+                limit = chunk
+            else:
+                limit = min(8192, chunk) if version >= (0, 5, 23) else 2048
+            total = self._integer("max-total-tokens")
+            limit = min(limit, total) if total else limit
+            if "llama-2" in (self.config.model.value if self.config.model else "").lower():
+                limit = min(limit, 4096)
+            if (0, 5, 13) <= version < (0, 5, 17):
+                limit = min(limit, self.length.value)
+        return prefill_sizes(limit) if limit > 0 else ()
+
+    def _prefill_graphs_off(self) -> bool:
+        config, version = self.config, self.version
+        if version < (0, 5, 10):
+            return config.get("enable-piecewise-cuda-graph") is not True
+        if config.get("disable-piecewise-cuda-graph") is True or config.get("disable-prefill-cuda-graph") is True:
+            return True
+        backend = config.get("cuda-graph-backend-prefill")
+        if backend == "disabled":
+            return True
+        if backend or config.get("enforce-piecewise-cuda-graph") is True:
+            return False
+        if config.get("disable-cuda-graph") is True and version >= (0, 5, 14):
+            return True
+        architecture = self.model.architecture
+        exchange = config.get("moe-a2a-backend")
+        context = _size(config, "attn-cp-size") > 1
+        if version < (0, 5, 14):
+            listed = ("DeepseekV32", "DeepseekV4", "Qwen3Next", "GlmMoeDsa", "BailingMoeV2_5", "LLaDAModelLM")
+            return (
+                architecture.startswith(listed)
+                or self.attention_data > 1
+                or self.parallel.pipeline > 1
+                or config.platform != "cuda"
+                or exchange not in (None, "none")
+                or self.model.multimodal
+                or bool(self.role)
+                or context
+                or any(
+                    config.get(name) is True
+                    for name in (
+                        "enable-torch-compile",
+                        "enable-lora",
+                        "enable-hierarchical-cache",
+                        "enable-deterministic-inference",
+                        "enable-symm-mem",
+                        "enable-eplb",
+                    )
+                )
+                or bool(config.get("lora-paths"))
+                or self._number("cpu-offload-gb") > 0
+            )
+        if version < (0, 5, 15):
+            return self.latent
+        if self.latent and not self.sparse and version < (0, 5, 18):
+            return True
+        return (
+            (self.parallel.pipeline > 1 and version >= (0, 5, 19))
+            or architecture.startswith("DeepseekV4")
+            or context
+            or self.parallel.context > 1
+            or config.get("enable-two-batch-overlap") is True
+            or exchange not in (None, "none", "deepep", "megamoe", "flashinfer")
+            or (self.model.multimodal and not architecture.startswith(_GRAPHED_MULTIMODAL))
+        )
+
+    def _sequences(self, given: Fact[int] | None) -> Fact[int]:
+        """Running requests of one rank's scheduler; without a flag the pool decides between 2048 and 4096."""
+        name = "max-running-requests"
+        if given is not None:
+            return Fact(max(1, given.value // self.attention_data), given.provenance)
+        if self.requests is not None:
+            value = max(1, self.requests // self.attention_data)
+            return self._default(name, value, "speculative decoding")
+        return self._default(name, 2048, "2048 to 4096, by the tokens of the pool")
+
+    # ---- the static share ---------------------------------------------------------------------------------------
+
+    def _fraction(
+        self,
+        chunk: int,
+        graph_max: int,
+        decode_graphs: bool,
+        prefill_graphs: tuple[int, ...] | None,
+        draft_tokens: int,
+    ) -> Fact[float]:
+        name = "mem-fraction-static"
+        given = self._given(name, (float, int))
+        if given is not None:
+            value, why = float(given.value), ""
+            if (0, 4, 5) <= self.version < (0, 4, 9) and self._sees_images():
+                value, why = value * 0.9, " × 0.9 (multimodal)"
+            factor = self._aiter_factor(given=True)
+            if factor != 1.0:
+                value, why = value * factor, f"{why} × {factor:g} (attention backend aiter)"
+            if not why:
+                return Fact(value, given.provenance)
+            text = f"{given.provenance.text}: {given.value:g}{why}"
+            return Fact(value, Provenance("derived", text, given.provenance.position))
+        found = mem_fraction(
+            Inputs(
+                self.version,
+                self.mib,
+                self.parallel.tensor,
+                self.parallel.pipeline,
+                chunk,
+                self.max_prefill,
+                graph_max,
+                decode_graphs,
+                prefill_graphs,
+                self._integer("piecewise-cuda-graph-max-tokens") or 4096,
+                self.latent,
+                self.attention_data,
+                self.speculation,
+                draft_tokens,
+                self.requests,
+                self.role,
+                self.config.get("moe-a2a-backend") == "deepep",
+                self.config.platform == "cuda",
+            )
+        )
+        value, text = found.value, found.formula
+        if self._sees_images():
+            layers, hidden = self._vision()
+            factor = multimodal_factor(self.version, layers, hidden)
+            value *= factor
+            text += f"; × {factor:.4g} (multimodal)"
+        factor = self._aiter_factor(given=False)
+        if factor != 1.0:
+            value *= factor
+            text += f"; × {factor:g} (attention backend aiter)"
+        return self._default(name, value, text, device=True)
+
+    def _sees_images(self) -> bool:
+        if not self.model.multimodal or not self.model.towers or self._language_only():
+            return False
+        return not (self.role == "decode" and self.version >= (0, 5, 17))
+
+    def _language_only(self) -> bool:
+        return self.config.get("language-only") is True or self.config.get("language-model-only") is True
+
+    def _vision(self) -> tuple[int, int]:
+        """(layers, width) of the vision tower as SGLang reads them: 24 and 1024 where the config names them otherwise."""
+        tower = max(self.model.towers, key=lambda tower: tower.hidden * tower.layers)
+        kind = self.model.model_type.lower()
+        if kind.startswith("kimi"):
+            return 24, 1024
+        layers = 24 if kind.startswith(_UNNAMED_DEPTH) else tower.layers or 24
+        return layers, tower.hidden or 1024
+
+    def _aiter_factor(self, *, given: bool) -> float:
+        """AMD's AITER kernels want 15 % of the static share for long contexts."""
+        if self.config.platform != "rocm" or self.version < (0, 4, 7) or self.length.value <= 8192:
+            return 1.0
+        honoured = env_text(self.config, "SGLANG_AITER_HONOR_EXPLICIT_MEM_FRACTION")
+        if given and self.version >= (0, 5, 19) and (honoured or "").lower() in ("1", "true", "yes"):
+            return 1.0
+        return 0.85 if self._attention_backend() == "aiter" else 1.0
+
+    def _attention_backend(self) -> str:
+        given = self.config.get("attention-backend")
+        if isinstance(given, str) and given:
+            return given
+        if self.config.platform != "rocm" or self.sparse or _is_compressed(self.model):
+            return ""
+        if (env_text(self.config, "SGLANG_USE_AITER") or "1") in ("0", "false"):
+            return "triton"
+        if self.latent:
+            heads = self.model.heads // max(1, self.parallel.tensor // self.attention_data)
+            return "aiter" if heads in (16, 128) else "triton"
+        return "aiter"
+
+    def _prealloc(self) -> int:
+        if self.config.get("enable-symm-mem") is not True or self.version < (0, 5, 9):
+            return 0
+        stated = env_text(self.config, "SGLANG_SYMM_MEM_PREALLOC_GB_SIZE") or ""
+        return (int(stated) if stated.isdigit() and len(stated) < 4 else 4) * GIB
+
+    def _multimodal_reserve(self) -> int:
+        """Bytes that multimodal features take out of the pool (0.5.18 and later)."""
+        if self.version < (0, 5, 18) or not self.model.multimodal:
+            return 0
+        size = _env_number(self.config, "SGLANG_VLM_CACHE_SIZE_MB", 100)
+        if self.config.get("mm-feature-transport") in ("cuda_ipc", "cuda_vmm"):
+            size += _env_number(self.config, "SGLANG_MM_FEATURE_CACHE_MB", 1024)
+        return size * MIB
+
+    # ---- pools --------------------------------------------------------------------------------------------------
+
+    def _page_size(self) -> Fact[int]:
+        name = "page-size"
+        given = self._given_count(name)
+        backends = {
+            self.config.get(flag)
+            for flag in ("attention-backend", "decode-attention-backend", "prefill-attention-backend")
+        }
+        blackwell = self.capability is not None and self.capability[0] == 10
+        if _is_compressed(self.model):
+            return self._default(name, 256, "DeepSeek-V4")
+        if self.sparse and self.version >= (0, 5, 4):
+            return self._default(name, 64, "sparse attention")
+        forced = 0
+        if "cutlass_mla" in backends:
+            forced = 128
+        elif "flashmla" in backends:
+            forced = 64
+        elif backends & {"trtllm_mla", "trtllm_mha", "cutedsl_mla"}:
+            forced = given.value if given is not None and given.value in (16, 32, 64, 128) else 64
+        elif "fa4" in backends and blackwell and not self.latent:
+            forced = 128
+        elif given is None and blackwell and self.version >= (0, 5, 4) and backends == {None}:
+            recurrent = self.model.is_hybrid
+            if not recurrent:
+                return self._default(name, 64, "TensorRT-LLM attention kernels on this device")
+        if forced:
+            return self._default(name, forced, "the attention backend's")
+        return given or self._default(name, 1)
+
+    def _window_pool(self, radix_off: bool) -> bool:
+        """Whether sliding-window (or chunked) layers get a pool of their own beside the full-attention one."""
+        from planner.models.architecture import ChunkedLocal, SlidingWindow
+
+        del radix_off
+        version, architecture = self.version, self.model.architecture
+        if self.config.get("disable-hybrid-swa-memory") is True or version < (0, 4, 10):
+            return False
+        local = any(isinstance(layer.attention, (SlidingWindow, ChunkedLocal)) for layer in self.model.layers)
+        if _is_compressed(self.model):
+            return version >= (0, 5, 12)
+        if not local:
+            return False
+        hierarchical = self.config.get("enable-hierarchical-cache") is True
+        if hierarchical and architecture.startswith(("MiMoV2", "Step3p5")) and version < (0, 5, 19):
+            return False
+        for prefix, first in _WINDOW_POOL:
+            if architecture.startswith(prefix) and version >= first:
+                return True
+        if version >= (0, 5, 8) or architecture.startswith("Llama4"):
+            return False
+        return not any(
+            architecture.startswith(prefix) and since <= version < until for prefix, since, until in _NO_WINDOW_POOL
+        )
+
+    def _window_ratio(self) -> float:
+        given = self._given("swa-full-tokens-ratio", (float, int))
+        if given is not None and 0 < given.value <= 1:
+            return float(given.value)
+        if _is_compressed(self.model) or self.model.architecture.startswith("Inkling"):
+            return 0.1
+        return 0.8
+
+    def _state_ratio(self) -> float:
+        given = self._given("mamba-full-memory-ratio", (float, int))
+        if given is not None and given.value > 0:
+            return float(given.value)
+        return 0.1 if self.model.architecture.startswith("Inkling") else 0.9
+
+    def _slots_per_request(self, radix_off: bool, overlap: bool) -> int:
+        """State slots that one running request needs: one, two more with a prefix cache, more with buffers for tracking."""
+        if radix_off or self.version < (0, 5, 4):
+            return 1
+        strategy = self._text("mamba-radix-cache-strategy", "") or self._text("mamba-scheduler-strategy", "")
+        if strategy == "extra_buffer":
+            return 5 if overlap else 4
+        return 4 if strategy == "extra_buffer_lazy" else 3
+
+    def _raw_sparse_rows(self, cache: str) -> bool:
+        """Whether the sparse latent cache has plain rows (TensorRT-LLM kernels, TileLang on AMD)."""
+        if not self.sparse or not cache.startswith("fp8"):
+            return not cache.startswith("fp8")
+        stated = {
+            self.config.get(name)
+            for name in (
+                "nsa-prefill-backend",
+                "nsa-decode-backend",
+                "dsa-prefill-backend",
+                "dsa-decode-backend",
+                "nsa-prefill",
+                "nsa-decode",
+            )
+        } - {None}
+        rocm = self.config.platform == "rocm"
+        if rocm:
+            return not stated or bool(stated & {"tilelang", "triton", "aiter"})
+        if "trtllm" in stated:
+            return True
+        if stated:
+            return False
+        return self.capability is not None and self.capability >= (10, 0) and self.version >= (0, 5, 9)
+
+    # ---- speculation and adapters -------------------------------------------------------------------------------
+
+    def _draft(self) -> tuple[int, int, int]:
+        """(steps, top k, tokens of one verification); zeros without speculation."""
+        if not self.speculation:
+            return 0, 0, 0
+        steps = self._integer("speculative-num-steps")
+        topk = self._integer("speculative-eagle-topk")
+        tokens = self._integer("speculative-num-draft-tokens")
+        if steps is None and tokens is None:
+            # Chosen by architecture: small trees for MoE and MLA, larger ones for Llama-like models.
+            steps, topk, tokens = (3, 1, 4) if self.latent or self.model.is_moe else (5, 4, 8)
+        steps = steps or max(1, (tokens or 2) - 1)
+        topk = topk or 1
+        return min(steps, 1024), min(topk, 1024), min(tokens or steps + 1, 4096)
+
+    def _lora(self) -> tuple[int, int] | None:
+        if self.config.get("enable-lora") is not True and not self.config.get("lora-paths"):
+            return None
+        return min(self._integer("max-loras-per-batch") or 8, 4096), min(self._integer("max-lora-rank") or 16, 4096)
+
+
+def driver_mib(accelerator: Accelerator | None) -> int:
+    """MiB of device memory as the driver tool reports it, 0 where the accelerator is not known."""
+    if accelerator is None:
+        return 0
+    if accelerator.smi_mib:
+        return accelerator.smi_mib[0]
+    return accelerator.memory.expected // MIB
+
+
+def _env_number(config: EngineConfig, name: str, default: int) -> int:
+    text = env_text(config, name) or ""
+    return int(text) if text.isdigit() and len(text) < 9 else default
+
+
+def _has_indexer(model: ModelArchitecture) -> bool:
+    from planner.models.architecture import LatentAttention
+
+    return any(isinstance(x.attention, LatentAttention) and x.attention.indexer_dim > 0 for x in model.layers)
+
+
+def _is_compressed(model: ModelArchitecture) -> bool:
+    """Whether the model is DeepSeek-V4-like: latent windows beside compressed keys."""
+    from planner.models.architecture import LatentAttention
+
+    return any(
+        isinstance(x.attention, LatentAttention) and (x.attention.window > 0 or x.attention.compress_ratio > 0)
+        for x in model.layers
+    )
