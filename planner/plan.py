@@ -38,7 +38,7 @@ class Requirement(NamedTuple):
     largest_name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """One engine start on one kind of accelerator.
 
@@ -374,8 +374,10 @@ def _budgeted(
             )
     if budget is not None and any(gap.fact == "engine.memory" for gap in gaps):
         budget = replace(budget, verdict="unknown")
-    if budget is not None and budget.verdict == "does-not-fit" and _only_the_length_fails(plan, budget):
-        budget = replace(budget, verdict="may-not-fit", notes=(*budget.notes, "no length and no release are stated"))
+    refused = budget is not None and budget.verdict == "does-not-fit"
+    if budget is not None and refused and kv_cache_memory is None and _only_the_length_fails(plan, budget):
+        note = "no --max-model-len is stated, and the model's own length does not fit"
+        budget = replace(budget, verdict="may-not-fit", notes=(*budget.notes, note))
     return replace(
         plan,
         effective=config,
@@ -387,9 +389,9 @@ def _budgeted(
 
 
 def _only_the_length_fails(plan: Plan, budget: MemoryBudget) -> bool:
-    """Whether a question without a manifest, a release and a length fails only by the length that the model brings along:
-    it then asks what could run, and a shorter length would."""
-    stated = "max-model-len" in plan.engine.flags or plan.engine.version.provenance.source != "assumption"
+    """Whether a question without a manifest and without a length fails only by the length that the model brings along: it
+    then asks what could run, and a shorter length would."""
+    stated = "max-model-len" in plan.engine.flags or "kv-cache-memory-bytes" in plan.engine.flags
     room = all(rank.bytes("kv_available").high > 0 for rank in budget.ranks)
     return plan.workload is None and not stated and bool(budget.ranks) and room
 

@@ -9,7 +9,7 @@ from planner.estimate import Estimate
 from planner.provenance import Position
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Accelerator:
     """A GPU product, or a partition of one.
 

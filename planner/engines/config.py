@@ -51,7 +51,7 @@ class FlagValue(NamedTuple):
     known: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EngineConfig:
     """An engine start. ``flags``: canonical name → the last value given (as the engine's parser does); ``given``: all of
     them in order; ``unknown``: facts that could not be known. ``model`` is the reference as written (hub id or path).
@@ -101,7 +101,7 @@ class Parallelism(NamedTuple):
         return self.tensor * self.pipeline * self.prefill_context
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EffectiveConfig:
     """The settings that decide memory, after defaults: each with the place or the default that set it.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from planner.engines.config import EffectiveConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SGLangConfig(EffectiveConfig):
     """The settings of an SGLang start that decide memory, after defaults.
 

@@ -9,6 +9,7 @@ from planner.provenance import Position
 
 if TYPE_CHECKING:
     from planner.engines.config import Parallelism
+    from planner.models.architecture import ModelArchitecture
     from planner.plan import Plan
 
 
@@ -101,10 +102,36 @@ def _indivisible(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
     elif model.kv_heads and not model.is_multi_latent and model.kv_heads % tp and tp % model.kv_heads:
         add("KV heads", model.kv_heads, tp)
     elif model.intermediate_size and model.intermediate_size % tp:
-        add("intermediate size", model.intermediate_size, tp)
-    elif model.quant_group > 1 and model.intermediate_size and (model.intermediate_size // tp) % model.quant_group:
-        add("intermediate size in quantization groups", model.intermediate_size // model.quant_group, tp)
+        add("rows of the intermediate size", model.intermediate_size, tp)
+    else:
+        found.extend(_cut_blocks(model, sizes))
     return found
+
+
+def _cut_blocks(model: ModelArchitecture, sizes: Parallelism) -> list[dict[str, Any]]:
+    """Quantized layers whose scales would be cut by the split: a rank's share of the inputs (of outputs, for block fp8) is
+    no multiple of the group or block that shares a scale. One entry, for the first such layer."""
+    for layer in model.layers[:1] + model.layers[-1:]:
+        for matrix in layer.matrices:
+            stored = model.formats[matrix.format]
+            # Other formats pad (MXFP4) or repeat the scales that are cut (GPTQ): only these refuse.
+            if stored.name != "fp8_block" and model.quantization != "awq":
+                continue
+            block_n, block_k = stored.block
+            expert = matrix.shard.startswith("expert")
+            split = sizes.tensor * sizes.data if expert else sizes.tensor
+            if split <= 1 or (expert and sizes.expert):
+                continue
+            if matrix.shard.endswith("row"):
+                group, length = block_k or stored.group, matrix.k
+            elif matrix.shard.endswith("column") and block_n:
+                group, length = block_n, matrix.n // matrix.slices
+            else:
+                continue
+            if group > 1 and (length % split or (length // split) % group):
+                what = f"quantization blocks of {group} in {matrix.name}"
+                return [{"what": what, "count": length // group, "by": split}]
+    return []
 
 
 def _backend(plan: Plan) -> str:

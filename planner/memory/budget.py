@@ -53,7 +53,7 @@ class KVGroup(NamedTuple):
     shards: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class KVPlan:
     """How the engine lays out the cache of one rank, before the number of blocks is known.
 
@@ -73,7 +73,7 @@ class KVPlan:
     admission_bytes_per_block: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankBudget:
     """The memory of one GPU. ``kv_available`` is what is left for blocks (it may be negative)."""
 
@@ -91,7 +91,7 @@ class RankBudget:
         return self.terms[name].bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Capacity:
     """What the tightest rank allows for the whole engine copy. ``longest_request`` is the longest length that the
     engine would start with; estimates are tokens, requests or lengths."""
@@ -103,7 +103,7 @@ class Capacity:
     bytes_per_request: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryBudget:
     """All ranks of one engine copy, and its capacity (None where the KV layout is not known)."""
 

@@ -221,7 +221,7 @@ class Tower(NamedTuple):
     buffer_bytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelArchitecture:
     """A checkpoint as the engine would build it.
 

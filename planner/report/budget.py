@@ -109,6 +109,8 @@ def _plan(plan: Plan, explain: bool) -> Iterator[str]:
     for gap in plan.unknown:
         yield f"  unknown: {printable(gap.fact)}: {printable(gap.reason)}"
         yield f"           → {printable(gap.remedy)}"
+    for note in plan.budget.notes if plan.budget else ():
+        yield f"  note: {printable(note)}"
     yield f"  verdict: {plan.verdict}"
 
 

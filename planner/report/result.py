@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from planner.lint.suppress import Suppression, Unused
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LintResult:
     """Everything a report may show. ``lines`` maps a file to its source lines."""
 

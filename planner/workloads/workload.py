@@ -84,7 +84,7 @@ class ClaimRequest(NamedTuple):
 
 
 # Compared by identity (``eq=False``): equal text in two places is not the same container, and import takes less time.
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Container:
     """One container. ``command`` is None where the image's entrypoint runs; ``args`` likewise.
 
@@ -111,7 +111,7 @@ class Container:
     unknown_resources: tuple[Unknown, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pod:
     """A pod template. ``role``: ``pod``, ``leader`` or ``worker``; ``count``: pods of this role in one replica.
 
@@ -137,7 +137,7 @@ class Pod:
     claim_requests: tuple[ClaimRequest, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Workload:
     """One object that runs pods.
 

@@ -69,7 +69,7 @@ def rows() -> Iterator[dict[str, Any]]:
 
 def checks() -> Iterator[Check]:
     for row in rows():
-        plans = [plan for plan in projects()[row["slug"]].plans if plan.engine.engine == "vllm"]
+        plans = [plan for plan in projects()[row["slug"]].plans if plan.engine.engine.startswith("vllm")]
         yield Check(
             row["slug"],
             bool(plans),
@@ -108,6 +108,8 @@ def _tensor(plan: Plan, stated: list[str]) -> bool:
         return True  # a variable: known where the file gives it a value, unknown where it does not
     if any(not text.isdigit() for text in stated) and sizes is not None:
         return True
+    if not stated and any(gap.fact == "parallel" for gap in plan.unknown):
+        return True  # the file does not tell, since a config file or words of another file hide it
     return sizes is not None and sizes.tensor in (numbers or {1})
 
 

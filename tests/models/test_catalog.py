@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner import catalog
 from planner.catalog import add
 from planner.models.architecture import ModelArchitecture, UnknownModel
-from planner.models.config import architecture
+from planner.models.config import architecture, matrix_parameters, vector_parameters
 
 PROJECT = Path(__file__).resolve().parents[2]
 SHARED = PROJECT.parent / "shared"
@@ -72,10 +72,23 @@ def test_every_entry_builds(built: dict[str, tuple[catalog.Entry, ModelArchitect
         assert model.id == entry.id
 
 
+def _draft_parameters(model: ModelArchitecture) -> int:
+    """Elements of the MTP layers, which some checkpoints hold and others leave out."""
+    return sum(
+        sum(map(matrix_parameters, layer.matrices)) + sum(map(vector_parameters, layer.vectors))
+        for layer in model.mtp_layers
+    )
+
+
+def _off(model: ModelArchitecture, stated: float) -> float:
+    """How far the model is from ``stated`` parameters, with or without its MTP layers."""
+    return min(abs(model.parameters + drafts - stated) / stated for drafts in (0, _draft_parameters(model)))
+
+
 def test_parameters_are_those_of_the_hub(built: dict[str, tuple[catalog.Entry, ModelArchitecture]]) -> None:
-    stated = {entry.id: model.parameters / entry.parameters - 1 for entry, model in built.values() if entry.parameters}
+    stated = {entry.id: _off(model, entry.parameters) for entry, model in built.values() if entry.parameters}
     assert len(stated) >= 300
-    wrong = {name: off for name, off in stated.items() if abs(off) > 0.01}
+    wrong = {name: off for name, off in stated.items() if off > 0.01}
     assert not wrong
 
 
@@ -85,8 +98,7 @@ def test_bytes_are_those_of_the_weight_files(built: dict[str, tuple[catalog.Entr
     for entry, model in built.values():
         if not entry.checkpoint_bytes or model.quantization:
             continue
-        size = model.parameters * width[model.dtype]
-        assert size == pytest.approx(entry.checkpoint_bytes, rel=0.01), entry.id
+        assert _off(model, entry.checkpoint_bytes / width[model.dtype]) <= 0.01, entry.id
         checked += 1
     assert checked >= 10
 
@@ -251,6 +263,11 @@ def test_entries_have_the_shape_that_the_hub_catalogue_states(
         if model is None:
             continue
         checked += 1
+        if row.get("architecture") == "nemotron-nas":  # each layer has its own heads; the row repeats one number
+            row["kv_heads"] = None
+        layers = row.get("layers")
+        if isinstance(layers, dict):  # an encoder is a tower; self and cross attention of the decoder are two layers
+            row["layers"] = 2 * layers["decoder"]
         facts = {
             "layers": model.num_layers,
             "hidden": model.hidden_size,

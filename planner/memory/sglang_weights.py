@@ -1,0 +1,204 @@
+"""Weight bytes of one SGLang rank: the weight model of ``planner.memory.weights`` with SGLang's ways to split.
+
+Attention, feed-forward and experts are split over groups of their own: data-parallel attention splits attention over
+``tensor / attention_data`` ranks and keeps the embedding whole, experts are spread over ``expert_ranks`` and split over
+the rest. Source: reference on SGLang's memory, 7; ``layers/dp_attention.py`` and the model classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from planner.accelerators.accelerator import Accelerator
+from planner.engines.config import Parallelism
+from planner.engines.sglang_config import SGLangConfig
+from planner.estimate import Estimate
+from planner.memory.budget import Input, Term
+from planner.memory.sglang_cells import attention_ranks
+from planner.memory.weights import Rank, local_shape, rank_weights
+from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, Tower, Vector
+from planner.units import GIB, ceil_div, format_bytes
+
+#: Releases of the weight model whose layouts are SGLang's too: those before kernels of later releases allocate with weights.
+_LAYOUT = (0, 29, 0)
+#: Names of feed-forward layers; everything else beside experts belongs to attention.
+_FEED_FORWARD = frozenset(
+    ("gate_up_proj", "down_proj", "up_proj", "gate_proj", "fc1", "fc2", "c_fc", "dense_h_to_4h", "dense_4h_to_h")
+)
+#: GiB that loading takes beside the tensors: allocator segments, handles of libraries.
+_LOADING = (0.0, 0.03, 0.12)
+
+
+class Groups(NamedTuple):
+    """Ranks over which each kind of layer is split; ``expert_ranks`` share whole experts, which are split over
+    ``expert_tensor`` ranks each."""
+
+    attention: int
+    dense: int
+    shared: int
+    expert_ranks: int
+    expert_tensor: int
+    redundant: int
+    embedding: int
+    head: int
+
+
+def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelerator: Accelerator | None) -> Term:
+    """Bytes that loading the model leaves in use on one rank of a pipeline stage, as "Load weight end" counts them."""
+    local = split(model, groups(config))
+    term = rank_weights(
+        local,
+        Parallelism(tensor=1, pipeline=config.parallel.pipeline),
+        0,
+        stage,
+        engine_version=_LAYOUT,
+        dtype=config.dtype.value,
+        accelerator=accelerator,
+        lora=config.lora,
+        quantization=config.quantization,
+        max_model_len=config.max_model_len.value,
+        cpu_offload_gib=config.cpu_offload_gib,
+        towers=config.multimodal_profiled,
+    )
+    size = term.bytes
+    bounds = (size.low, size.expected, size.high)
+    low, expected, high = (int(part + extra * GIB) for part, extra in zip(bounds, _LOADING, strict=True))
+    parallel = config.parallel
+    split_words = f"tensor {parallel.tensor}, attention data {config.attention_data}, expert {config.expert_ranks}"
+    return term._replace(
+        bytes=Estimate(low, expected, high, "derived"),
+        formula=f"{term.formula} + loading {format_bytes(_LOADING[1] * GIB)}",
+        inputs=(Input("parallel", split_words, "flags"), *term.inputs[1:]),
+    )
+
+
+def draft_weights(
+    model: ModelArchitecture, config: SGLangConfig, accelerator: Accelerator | None, draft: ModelArchitecture | None
+) -> Term | None:
+    """Bytes of the draft model on one rank; None without one. An unknown draft is taken for one layer of the model with an
+    output head of 32k entries (EAGLE-3), which public logs bear out within a factor of three."""
+    if config.speculative_method in ("", "ngram"):
+        return None
+    if draft is not None:
+        return weights(draft, replace(config, speculative_method="", lora=None), 0, accelerator)._replace(name="draft")
+    own = not config.speculative_model and model.mtp_layers
+    layers = model.mtp_layers if own else model.layers[:1]
+    hidden = model.hidden_size
+    small = replace(
+        model,
+        layers=tuple(layers),
+        embedding=None,
+        head=None,
+        tied_embeddings=False,
+        towers=(),
+        mtp_layers=(),
+        embedding_vectors=(),
+        rotary_tables=model.rotary_tables,
+    )
+    single = replace(config, parallel=config.parallel._replace(pipeline=1), lora=None, cpu_offload_gib=0.0)
+    body = weights(small, single, 0, accelerator).bytes
+    extra = 2 * hidden * (2 * hidden if own else 3 * hidden + 32_000) // (1 if own else config.parallel.tensor)
+    expected = body.expected + extra
+    spread = (0.9, 1.3) if own else (0.3, 3.0)
+    source = "the checkpoint's own MTP layers" if own else "the draft is not known: one layer of the model is assumed"
+    return Term(
+        "draft",
+        Estimate(int(expected * spread[0]), expected, int(expected * spread[1]), "derived" if own else "assumed"),
+        "draft layers + projection" + ("" if own else " + head"),
+        (Input("draft", config.speculative_model or "MTP", source),),
+    )
+
+
+def groups(config: SGLangConfig) -> Groups:
+    """How many ranks share each kind of layer."""
+    tensor = config.parallel.tensor
+    attention = attention_ranks(config)
+    dense = config.dense_tensor or tensor
+    experts = min(config.expert_ranks, tensor)
+    return Groups(
+        attention=attention,
+        dense=min(dense, tensor),
+        shared=1 if config.shared_replicated else tensor,
+        expert_ranks=experts,
+        expert_tensor=max(1, tensor // experts),
+        redundant=config.redundant_experts if experts > 1 else 0,
+        embedding=1 if config.attention_data > 1 else tensor,
+        head=attention if config.head_data else tensor,
+    )
+
+
+def split(model: ModelArchitecture, groups: Groups) -> ModelArchitecture:
+    """The model as one rank holds it: every matrix with its local shape, none left to split."""
+    done: dict[int, Layer] = {}
+
+    def local(layer: Layer) -> Layer:
+        found = done.get(id(layer))
+        if found is None:
+            found = done[id(layer)] = _layer(layer, groups, model)
+        return found
+
+    return replace(
+        model,
+        layers=tuple(local(layer) for layer in model.layers),
+        mtp_layers=tuple(local(layer) for layer in model.mtp_layers),
+        embedding=_matrix(model.embedding, groups.embedding) if model.embedding else None,
+        head=_matrix(model.head, groups.head) if model.head else None,
+        towers=tuple(_tower(tower, groups.attention, model) for tower in model.towers),
+        extra=tuple(pair for pair in model.extra if pair[0] != "index_topk"),
+    )
+
+
+def _layer(layer: Layer, groups: Groups, model: ModelArchitecture) -> Layer:
+    routed = any(matrix.experts for matrix in layer.matrices)
+    matrices = []
+    for matrix in layer.matrices:
+        if matrix.shard in ("expert_column", "expert_row"):
+            matrices.append(_experts(matrix, groups))
+        elif matrix.name in _FEED_FORWARD:
+            matrices.append(_matrix(matrix, groups.shared if routed else groups.dense))
+        else:
+            matrices.append(_matrix(matrix, groups.attention))
+    attention = layer.attention
+    if isinstance(attention, LatentAttention):
+        attention = attention._replace(heads=ceil_div(attention.heads, groups.attention))
+    vectors = tuple(_vector(vector, groups.attention, model) for vector in layer.vectors)
+    return layer._replace(attention=attention, matrices=tuple(matrices), vectors=vectors)
+
+
+def _matrix(matrix: Matrix, ranks: int) -> Matrix:
+    if matrix.shard == "replicated" or ranks <= 1:
+        # The padding of a vocabulary does not hang on the number of ranks.
+        n, k, _ = local_shape(matrix, _rank(1))
+        return matrix._replace(n=n, k=k, shard="replicated")
+    n, k, _ = local_shape(matrix, _rank(ranks))
+    return matrix._replace(n=n, k=k, shard="replicated")
+
+
+def _experts(matrix: Matrix, groups: Groups) -> Matrix:
+    count = ceil_div(matrix.experts + groups.redundant, groups.expert_ranks)
+    if matrix.shard == "expert_column":
+        width = max(ceil_div(matrix.n, groups.expert_tensor), matrix.slices * matrix.least)
+        return matrix._replace(n=width, experts=count)
+    return matrix._replace(k=max(ceil_div(matrix.k, groups.expert_tensor), matrix.least), experts=count)
+
+
+def _vector(vector: Vector, ranks: int, model: ModelArchitecture) -> Vector:
+    if vector.shard == "replicated" or ranks <= 1:
+        return vector
+    if vector.shard == "column_kv":
+        return vector._replace(n=ceil_div(vector.n, min(ranks, max(model.kv_heads, 1))), shard="replicated")
+    return vector._replace(n=ceil_div(vector.n, ranks), shard="replicated")
+
+
+def _tower(tower: Tower, ranks: int, model: ModelArchitecture) -> Tower:
+    if any(matrix.heads % ranks for matrix in tower.matrices if matrix.shard == "qkv"):
+        ranks = 1
+    return tower._replace(
+        matrices=tuple(_matrix(matrix, ranks) for matrix in tower.matrices),
+        vectors=tuple(_vector(vector, ranks, model) for vector in tower.vectors),
+    )
+
+
+def _rank(ranks: int) -> Rank:
+    return Rank(ranks, 0, ranks, 0, False, 0)
