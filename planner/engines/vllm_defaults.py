@@ -417,16 +417,16 @@ class _Resolver:
         name = self.accelerator.name.lower() if self.accelerator else ""
         if self.version < (0, 8, 5):
             large = "h100" in name or "h200" in name
-            return (8192 if large else 2048), 1024, "an H100 or H200" if large else "not an H100 or H200"
+            sequences = 1024 if large or self.version < (0, 8, 4) else 256
+            return (8192 if large else 2048), sequences, "an H100 or H200" if large else "not an H100 or H200"
         if self.version >= (0, 28) and memory >= 160 * GIB:
             return 16384, 1024, "device memory of 160 GiB or more"
         spark = self.version >= (0, 33) and self.capability == (12, 1)
         a100 = "a100" in name and self.version >= (0, 9)
         if memory >= 70 * GIB and not a100 and not spark:
             return 8192, 1024, "device memory of 70 GiB or more"
-        sequences = 1024 if self.version < (0, 9) else 256
         why = "an A100" if a100 else "GB10" if spark else "device memory below 70 GiB"
-        return 2048, sequences, why
+        return 2048, 256, why
 
     def _batched_experts(self) -> bool:
         backend = self.config.get("all2all-backend") or env_text(self.config, "VLLM_ALL2ALL_BACKEND")

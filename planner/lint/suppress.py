@@ -133,7 +133,7 @@ def sift(
     kept, suppressed = [], []
     used: set[tuple[Suppression, str]] = set()
     for finding in outcome.findings:
-        matches = []
+        matches: list[Suppression] = []
         for place in (finding.position, *finding.anchors):
             matches += by_line.get((place.file, place.line), ())
             # Two objects of one file may have the same kind and name; the lines tell them apart.
@@ -154,12 +154,12 @@ def sift(
             if rule in evaluated and (wish, rule) not in used and (rule, wish.position.file) not in open_
         )
         if idle:
-            unused.append(
-                Unused(wish.position, idle, f"unused suppression: nothing to ignore for {', '.join(idle)}")
-            )
+            unused.append(Unused(wish.position, idle, f"unused suppression: nothing to ignore for {', '.join(idle)}"))
         for rule in wish.rules:
             if rule not in known:
                 from planner.lint.run import hint
 
-                unused.append(Unused(wish.position, (rule,), f"suppression of {rule!r}, which is no rule{hint(rule, known)}"))
+                unused.append(
+                    Unused(wish.position, (rule,), f"suppression of {rule!r}, which is no rule{hint(rule, known)}")
+                )
     return Sifted(tuple(kept), tuple(suppressed), tuple(unused))

@@ -71,7 +71,7 @@ def sglang_budget(
     return MemoryBudget(
         tuple(_ranks(config, stages, tokens, gpus_per_pod)),
         _capacity(config, stages, tokens),
-        _verdict(stages, kv_cache_memory is not None),
+        _verdict(stages, config, kv_cache_memory is not None),
         tightest=tightest * config.parallel.tensor,
         notes=tuple(notes),
     )
@@ -314,16 +314,22 @@ def _capacity(config: SGLangConfig, stages: list[_Stage], tokens: Estimate) -> C
     )
 
 
-def _verdict(stages: list[_Stage], pool_given: bool) -> str:
+def _verdict(stages: list[_Stage], config: SGLangConfig, pool_given: bool) -> str:
     """``does-not-fit`` where even the favourable end leaves no pool or no room beside the share; ``may-not-fit`` where only
-    the other end does. A pool smaller than the context length is no failure: the server starts and limits requests."""
+    the other end does. A pool smaller than the context length is no failure: the server starts and limits requests.
+
+    SGLang's own share is made to leave room for graphs and activations, so that the expected sizes decide about it; for a
+    share that somebody chose, half the interval must fit as well.
+    """
+    chosen = config.gpu_memory_utilization.provenance.source not in ("engine-default", "assumption")
     sure, possible = True, True
     for stage in stages:
         low, expected, high = (pool.tokens > 0 or not _caches(stage) for pool in stage.pools)
         if not pool_given:
             sure, possible = sure and low and expected, possible and high
         room = _headroom(stage)
-        sure, possible = sure and room.low > 0, possible and room.high > 0
+        least = (room.low + room.expected) // 2 if chosen else room.expected
+        sure, possible = sure and least > 0, possible and room.high > 0
     if sure:
         return "fits"
     return "may-not-fit" if possible else "does-not-fit"

@@ -46,7 +46,9 @@ def compressed_cells(model: ModelArchitecture, config: SGLangConfig, stage: rang
     window = first.window or 128
     span = page if version >= (0, 5, 16) else window
     state_of_four = rings[0] / span * 4 * (head + dim) * _STATE * len(four)
-    per_window = row * len(layers) + state_of_four
+    # Early releases count the entries of compress_ratios, which has one for the MTP layer too.
+    counted = len(layers) + (max(1, len(model.mtp_layers)) if version < (0, 5, 14) else 0)
+    per_window = row * counted + state_of_four
     compressed = row / 4 * len(four) + row / 128 * many + (dim + dim // 128 * 4) / 4 * len(four)
     fixed = 0
     if version >= (0, 5, 15):
@@ -54,7 +56,7 @@ def compressed_cells(model: ModelArchitecture, config: SGLangConfig, stage: rang
         fixed = rows * 2 * head * _STATE * many
     else:
         per_window += rings[1] / window * 2 * head * _STATE * many
-    inflation = (len(layers) + 1) / len(layers) if speculative else 1.0
+    inflation = (counted + 1) / counted if speculative else 1.0
     capped = version >= (0, 5, 21) and not config.window_ratio_given and config.requests_given is not None
     if capped and (config.chunk > 0 or config.role == "decode"):
         tokens = window_cap(config, window, page) + _tails(config) * (window + page)

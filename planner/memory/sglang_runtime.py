@@ -11,10 +11,13 @@ from planner.engines.sglang_config import SGLangConfig
 from planner.estimate import ZERO, Estimate, exactly
 from planner.memory.activations import phases
 from planner.memory.budget import Input, Term
-from planner.memory.coefficients import CONTEXT_COMMUNICATORS_GIB, CONTEXT_GIB, Spread
+from planner.memory.coefficients import Spread
 from planner.models.architecture import ModelArchitecture
 from planner.units import GIB, format_bytes
 
+#: GiB of one process's context with the kernels that are loaded before the baseline, and of communicators by link.
+_CONTEXT: Spread = (0.3, 0.55, 0.8)
+_COMMUNICATORS: dict[str, Spread] = {"pcie": (0.05, 0.25, 0.9), "pair": (0.1, 0.5, 1.0), "mesh": (0.4, 1.5, 2.4)}
 #: Peak of a prefill chunk over the tensor sizes of one layer, and over the work space of its experts.
 _FORWARD: Spread = (0.4, 1.1, 2.0)
 _EXPERTS: Spread = (0.2, 1.0, 1.5)
@@ -23,7 +26,7 @@ _LOGITS: Spread = (0.5, 1.5, 2.5)
 #: GiB of captured decode graphs: a constant, and a share per layer and graph; the factor of models with experts.
 _GRAPH_BASE: Spread = (0.02, 0.1, 0.3)
 _GRAPH_SHARE: Spread = (0.0001, 0.0005, 0.001)
-_GRAPH_EXPERTS: Spread = (1.0, 2.5, 4.5)
+_GRAPH_EXPERTS: Spread = (1.0, 2.5, 3.5)
 #: GiB per prefill graph.
 _PREFILL_GRAPH: Spread = (0.002, 0.02, 0.06)
 #: GiB of attention work space, and of what communicators and libraries take later.
@@ -38,12 +41,12 @@ _DEEPEP: Spread = (0.3, 1.5, 3.0)
 
 def baseline(config: SGLangConfig, accelerator: Accelerator | None) -> Term:
     """Bytes in use on the device when the engine takes its baseline: the context, and the communicators of several ranks."""
-    bounds = list(CONTEXT_GIB)
-    inputs = [Input("context", f"{CONTEXT_GIB[1]:.2f} GiB", "CUDA context of one process, from start-up logs")]
+    bounds = list(_CONTEXT)
+    inputs = [Input("context", f"{_CONTEXT[1]:.2f} GiB", "context of one process, from start-up logs")]
     ranks = config.parallel.world
     if ranks > 1:
-        mesh = accelerator is None or ("NVLink" in accelerator.interconnect and ranks > 2)
-        extra = CONTEXT_COMMUNICATORS_GIB["mesh" if mesh else "pcie"]
+        linked = accelerator is None or "NVLink" in accelerator.interconnect or accelerator.vendor == "amd"
+        extra = _COMMUNICATORS["pcie" if not linked else "pair" if ranks == 2 else "mesh"]
         bounds = [bound + more for bound, more in zip(bounds, extra, strict=True)]
         inputs.append(Input("communicators", f"{extra[1]:.2f} GiB", f"{ranks} ranks"))
     if accelerator is not None and accelerator.unified:

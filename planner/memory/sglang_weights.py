@@ -16,18 +16,34 @@ from planner.engines.sglang_config import SGLangConfig
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
 from planner.memory.sglang_cells import attention_ranks
-from planner.memory.weights import Rank, local_shape, rank_weights
+from planner.memory.weights import Rank, local_shape, rank_weights, stage_layers
 from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, Tower, Vector
-from planner.units import GIB, ceil_div, format_bytes
+from planner.units import GIB, MIB, ceil_div, format_bytes
 
 #: Releases of the weight model whose layouts are SGLang's too: those before kernels of later releases allocate with weights.
 _LAYOUT = (0, 29, 0)
 #: Names of feed-forward layers; everything else beside experts belongs to attention.
 _FEED_FORWARD = frozenset(
-    ("gate_up_proj", "down_proj", "up_proj", "gate_proj", "fc1", "fc2", "c_fc", "dense_h_to_4h", "dense_4h_to_h")
+    (
+        "gate_up_proj",
+        "down_proj",
+        "up_proj",
+        "gate_proj",
+        "fc1",
+        "fc2",
+        "c_fc",
+        "w1",
+        "w2",
+        "dense_h_to_4h",
+        "dense_4h_to_h",
+    )
 )
-#: GiB that loading takes beside the tensors: allocator segments, handles of libraries.
-_LOADING = (0.0, 0.03, 0.12)
+#: GiB that loading takes beside the tensors: handles of libraries, blocks that are partly used.
+_LOADING = (0.0, 0.02, 0.12)
+#: torch's caching allocator: tensors from 10 MiB on have a segment of their own in steps of 2 MiB, smaller ones from 1 MiB on
+#: share segments of 20 MiB, the rest segments of 2 MiB.
+_OWN_SEGMENT, _SEGMENT_STEP, _SHARED_SEGMENT, _SMALL = 10 * MIB, 2 * MIB, 20 * MIB, MIB
+_BYTES = {"model": 2.0, "plain": 2.0, "bfloat16": 2.0, "float16": 2.0, "float32": 4.0}
 
 
 class Groups(NamedTuple):
@@ -62,15 +78,48 @@ def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelera
         towers=config.multimodal_profiled,
     )
     size = term.bytes
-    bounds = (size.low, size.expected, size.high)
+    slack = (
+        0
+        if config.cpu_offload_gib
+        else segments(local, stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage])
+    )
+    bounds = (size.low, size.expected + slack, size.high + slack)
     low, expected, high = (int(part + extra * GIB) for part, extra in zip(bounds, _LOADING, strict=True))
     parallel = config.parallel
     split_words = f"tensor {parallel.tensor}, attention data {config.attention_data}, expert {config.expert_ranks}"
     return term._replace(
         bytes=Estimate(low, expected, high, "derived"),
-        formula=f"{term.formula} + loading {format_bytes(_LOADING[1] * GIB)}",
+        formula=f"{term.formula} + allocator segments {format_bytes(slack + _LOADING[1] * GIB)}",
         inputs=(Input("parallel", split_words, "flags"), *term.inputs[1:]),
     )
+
+
+def segments(model: ModelArchitecture, stage: range) -> int:
+    """Bytes that the allocator rounds the weights of a stage up by: "mem usage" is a difference of free device memory, so
+    that it counts whole segments. ``model`` has local shapes."""
+    total = 0
+    counts: dict[int, list[int]] = {}
+    for index in stage:
+        entry = counts.setdefault(id(model.layers[index]), [0, index])
+        entry[0] += 1
+    for count, index in counts.values():
+        total += count * sum(_rounding(matrix, model) for matrix in model.layers[index].matrices)
+    for tower in model.towers:
+        total += sum(_rounding(matrix, model) for matrix in tower.matrices)
+    return total
+
+
+def _rounding(matrix: Matrix, model: ModelArchitecture) -> int:
+    form = model.formats.get(matrix.format)
+    name = form.name if form else matrix.format
+    element = _BYTES.get(name) or (form.bits / 8 if form and form.bits else 0.5 if "4" in name else 1.0)
+    size = int(matrix.n * matrix.k * element) * max(1, matrix.experts)
+    if size >= _OWN_SEGMENT:
+        return matrix.count * (-size % _SEGMENT_STEP)
+    if size > _SMALL:
+        fitting = _SHARED_SEGMENT // size
+        return matrix.count * (_SHARED_SEGMENT - fitting * size) // fitting
+    return 0
 
 
 def draft_weights(

@@ -49,9 +49,7 @@ def test_a_parse_error_is_two_whatever_was_found_beside_it(
 
 
 @each_format
-def test_an_error_in_one_document_does_not_hide_the_findings_of_the_next(
-    lint: Run, folder: Path, format_: str
-) -> None:
+def test_an_error_in_one_document_does_not_hide_the_findings_of_the_next(lint: Run, folder: Path, format_: str) -> None:
     (folder / "a.yaml").write_text("kind: {a\n---\n" + house.manifest("error"))
     result = lint("a.yaml", "--format", format_)
     assert result.exit_code == 2

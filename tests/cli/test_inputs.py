@@ -149,7 +149,15 @@ def test_manifests_only_still_prints_machine_formats_and_files(lint: Run, folder
     assert "yesterday" not in (folder / "report.txt").read_text()
 
 
-NAMES = ["with space.yaml", "com,ma.yaml", "co:lon.yaml", "per%cent.yaml", "::error::x.yaml", "quo'te\".yaml", "ünï.yaml"]
+NAMES = [
+    "with space.yaml",
+    "com,ma.yaml",
+    "co:lon.yaml",
+    "per%cent.yaml",
+    "::error::x.yaml",
+    "quo'te\".yaml",
+    "ünï.yaml",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,7 +167,9 @@ def test_file_names_are_told_as_they_are(lint: Run, folder: Path, name: str) -> 
     assert files_of(lint("--format", "json").stdout) == [name]
 
 
-@pytest.mark.parametrize("raw", [b"new\nline.yaml", b"latin-\xe9.yaml", b"esc\x1b[31m.yaml", "bidi-\u202e.yaml".encode()])
+@pytest.mark.parametrize(
+    "raw", [b"new\nline.yaml", b"latin-\xe9.yaml", b"esc\x1b[31m.yaml", "bidi-\u202e.yaml".encode()]
+)
 @pytest.mark.parametrize("format_", ["text", "json", "sarif", "github"])
 def test_file_names_that_no_report_can_hold_are_escaped(lint: Run, folder: Path, raw: bytes, format_: str) -> None:
     with open(os.path.join(os.fsencode(folder), raw), "w") as file:

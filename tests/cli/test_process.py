@@ -105,7 +105,9 @@ def imported(place: Path, *arguments: str) -> set[str]:
     return set(result.stderr.splitlines()[-1].split())
 
 
-native_runtime = pytest.mark.skipif(sys.version_info < (3, 11), reason="the pure-Python CEL runtime imports a great deal")
+native_runtime = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="the pure-Python CEL runtime imports a great deal"
+)
 
 
 @native_runtime
@@ -114,7 +116,9 @@ native_runtime = pytest.mark.skipif(sys.version_info < (3, 11), reason="the pure
     [("lint", "clean.yaml"), ("lint", "error.yaml", "--format", "github"), ("lint", "error.yaml", "--format", "json")],
     ids=" ".join,
 )
-def test_lint_imports_nothing_slow_and_nothing_that_reaches_the_network(place: Path, arguments: tuple[str, ...]) -> None:
+def test_lint_imports_nothing_slow_and_nothing_that_reaches_the_network(
+    place: Path, arguments: tuple[str, ...]
+) -> None:
     modules = imported(place, *arguments)
     assert "planner.lint.run" in modules
     assert "yaml" in modules
@@ -165,7 +169,8 @@ def test_no_subprocess_and_no_write_happens_in_a_lint_run(place: Path) -> None:
         "main()\n"
     )
     evil = house.manifest("error").replace(
-        "          args:\n", '          command: [sh, -c, "touch /tmp/x; $(touch /tmp/y) vllm serve `touch z`"]\n          args:\n'
+        "          args:\n",
+        '          command: [sh, -c, "touch /tmp/x; $(touch /tmp/y) vllm serve `touch z`"]\n          args:\n',
     )
     (place / "evil.yaml").write_text(evil)
     result = subprocess.run(

@@ -48,7 +48,9 @@ def everything() -> LintResult:
     settings = Settings()
     files = dict(manifests())
     assert len(files) > 40
-    suppressed = next(text for name, text in files.items() if name.startswith("image-not-pinned") and "violates" in name)
+    suppressed = next(
+        text for name, text in files.items() if name.startswith("image-not-pinned") and "violates" in name
+    )
     files["suppressed.yaml"] = suppressed.replace("# here", "# planner: ignore[image-not-pinned, gpus-idle] on purpose")
     files["broken.yaml"] = house.BROKEN
     contents = [read_bytes(text.encode(), name) for name, text in files.items()]

@@ -110,7 +110,9 @@ def test_the_invocation_tells_the_exit_code_and_what_failed(house_lint: Lint, te
 
 def test_fingerprints_outlive_lines_that_are_added_above(house_lint: Lint) -> None:
     text = house.manifest("error") + "---\n" + house.manifest("warning")
-    moved = "# a comment\n\n" + text.replace("  replicas: 1\n", "").replace("spec:\n  sel", "spec:\n  replicas: 9\n  sel")
+    moved = "# a comment\n\n" + text.replace("  replicas: 1\n", "").replace(
+        "spec:\n  sel", "spec:\n  replicas: 9\n  sel"
+    )
     before, after = house_lint({"a.yaml": text}), house_lint({"a.yaml": moved})
     assert before.findings[0].position.line != after.findings[0].position.line
     assert fingerprints(before) == fingerprints(after)
