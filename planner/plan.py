@@ -4,10 +4,10 @@ kind of accelerator, with every fact that rules and reports read and with what c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
+from planner.record import dataclass
 from planner.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Requirement(NamedTuple):
     largest_name: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """One engine start on one kind of accelerator.
 
@@ -237,7 +237,7 @@ def complete(
     allow_local: bool = False,
 ) -> Iterator[Plan]:
     """A plan with engine and devices known so far → one plan for each accelerator it may land on."""
-    from dataclasses import replace
+    from planner.record import replace
 
     engine = base.engine
     unknown = [gap for gap in engine.unknown if gap.fact.removeprefix("engine.flags.") not in _SIZES]
@@ -341,12 +341,11 @@ def _budgeted(
     unknown: list[Unknown],
     kv_cache_memory: int | None,
 ) -> Plan:
-    from dataclasses import replace
-
     from planner.engines.vllm_defaults import effective
     from planner.memory.budget import MemoryBudget
     from planner.memory.kv_cache import LayoutRefused
     from planner.memory.vllm_budget import vllm_budget
+    from planner.record import replace
 
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
     gaps = list(unknown)

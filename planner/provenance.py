@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from planner.record import dataclass
 
 T = TypeVar("T")
 

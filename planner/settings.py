@@ -53,6 +53,15 @@ def find_config(start: Path) -> Path | None:
     return None
 
 
+def from_working_folder() -> tuple[Settings, list[Problem]]:
+    """The settings of the nearest ``planner.yaml`` (none: the defaults), and what is wrong in it.
+
+    Its path is shown from the current folder, as annotations on a pull request need it.
+    """
+    found = find_config(Path.cwd())
+    return load_config(Path(os.path.relpath(found))) if found else (Settings(), [])
+
+
 def load_config(path: Path) -> tuple[Settings, list[Problem]]:
     """The settings of a ``planner.yaml``; what is wrong in it comes back as problems with line and column.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.estimate import Estimate
 from planner.provenance import Position
+from planner.record import dataclass
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Accelerator:
     """A GPU product, or a partition of one.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
 from planner.accelerators.accelerator import Accelerator
 from planner.accelerators.names import Name, parse
 from planner.estimate import Estimate
+from planner.record import replace
 from planner.units import GIB
 
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "accelerators")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from planner.accelerators.accelerator import Accelerator
 from planner.accelerators.catalog import candidates, named
 from planner.accelerators.partitions import fraction
 from planner.estimate import Estimate
+from planner.record import replace
 
 _FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "accelerators", "instances"

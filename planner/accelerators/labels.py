@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +17,7 @@ from planner.accelerators.accelerator import Accelerator, Choice
 from planner.accelerators.resources import DeviceRequest, device_class, device_request
 from planner.estimate import Estimate
 from planner.provenance import Fact, Position
+from planner.record import replace
 
 if TYPE_CHECKING:
     from planner.accelerators.label_keys import Meaning

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from planner.accelerators.accelerator import Accelerator
 from planner.accelerators.catalog import candidates, partition_memory
 from planner.accelerators.names import MAX_LENGTH
 from planner.estimate import Estimate
+from planner.record import replace
 from planner.units import GIB
 
 _PROFILE = re.compile(

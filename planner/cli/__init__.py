@@ -3,48 +3,16 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-
-import click
-
-from planner import __version__
+from typing import Any
 
 #: command → what it is for; the module of the same name in this package has the click command ``command``.
 COMMANDS = {
     "lint": "Check manifests: rule violations at the line that causes them.",
     "budget": "The GPU memory budget of every pod and rank, explained.",
+    "simulate": "What the engine's scheduler does with a stream of requests.",
     "rules": "List the rules, or show one.",
     "catalog": "List the models and accelerators that are known.",
 }
-
-
-class _Lazy(click.Group):
-    """A group that imports a command's module when the command is called for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"planner.cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(
-    cls=_Lazy,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-@click.version_option(__version__, prog_name="planner (kv-planner)")
-def cli() -> None:
-    """Lint Kubernetes manifests of LLM inference engines and plan their GPU memory, without a GPU.
-
-    Exit codes: 0 clean, 1 findings at or above --fail-on, 2 something could not be checked.
-    """
 
 
 def main() -> None:
@@ -52,7 +20,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    arguments = sys.argv[1:]
     try:
+        if _is_plain_lint(arguments):
+            from planner.cli.plain_lint import run
+
+            sys.exit(run(arguments[1:]))
+        from planner.cli.app import cli
+
         cli()
     except Exception:
         # Python's own exit code for a crash is 1, which here means "findings"; a crash means "not checked".
@@ -60,3 +35,20 @@ def main() -> None:
 
         print_exc()
         sys.exit(2)
+
+
+def _is_plain_lint(arguments: list[str]) -> bool:
+    """Whether this is ``lint`` with nothing but paths, as hooks call it on every commit: it then runs without click,
+    whose import takes as long as linting a manifest."""
+    return arguments[:1] == ["lint"] and all(
+        not argument.startswith("-") or argument in ("-", "--manifests-only") for argument in arguments[1:]
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """``planner.cli.cli``, the click group, without its import for those that do not need it."""
+    if name == "cli":
+        from planner.cli.app import cli
+
+        return cli
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,9 +52,8 @@ def command(
     helm template my-chart | planner lint -
     planner lint --accelerator L4 --format sarif -o planner.sarif k8s/
     """
-    from planner.documents.inputs import read_inputs
     from planner.lint.rule import BrokenRule
-    from planner.lint.run import lint, select_rules
+    from planner.lint.run import lint_paths
 
     configured, config_problems = settings(**options)
     configured = configured._replace(
@@ -65,15 +64,12 @@ def command(
         rules=(*configured.rules, *rule_folders),
     )
     try:
-        rules = select_rules(configured)
-        files = list(read_inputs(paths or (".",), configured.exclude, manifests_only))
-        result = lint(files, rules, configured, config_problems)
+        result = lint_paths(paths, configured, config_problems, manifests_only)
     except BrokenRule as error:
         raise CannotRun(str(error)) from None
     if color is None:
         color = format_ == "text" and output is None and sys.stdout.isatty()
-    # A commit without manifests costs nothing and says nothing.
-    if not manifests_only or files or config_problems or format_ != "text" or output is not None:
+    if format_ != "text" or output is not None or result.worth_a_word(manifests_only):
         write(_render(result, format_, color, quiet), output)
     sys.exit(result.exit_code)
 

@@ -60,12 +60,11 @@ def settings(
 
     Raises click.BadParameter for an option that is no pair.
     """
-    from planner.settings import Settings, find_config, load_config
+    from planner.settings import from_working_folder, load_config
 
-    found = Path(config) if config else _beside(find_config(Path.cwd()))
     if config and not os.path.isfile(config):
         raise click.BadParameter(f"{config}: there is no such file", param_hint="--config")
-    base, problems = load_config(found) if found else (Settings(), [])
+    base, problems = load_config(Path(config)) if config else from_working_folder()
     return (
         base._replace(
             accelerator=accelerator or base.accelerator,
@@ -79,11 +78,6 @@ def settings(
         ),
         problems,
     )
-
-
-def _beside(found: Path | None) -> Path | None:
-    """The path from the current folder: what reports show, and what annotations on a pull request need."""
-    return found and Path(os.path.relpath(found))
 
 
 def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:

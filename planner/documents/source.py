@@ -71,6 +71,8 @@ class Source:
 
     def index_in(self, scalar: Scalar, offset: int) -> int:
         """The character index of a character offset into the content of a scalar."""
+        if scalar[4] <= scalar[3]:  # made up (planner.documents.derived): all of it stands at one place
+            return scalar[3]
         offset = max(0, min(offset, len(scalar[0])))
         # A scalar's start names it: no other has the same.
         segments = self._segments.get(scalar[3])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from planner.documents.node import Node
 from planner.engines.config import CommandLine, Word
-from planner.engines.pieces import KNOWN, Field, Piece, Script, text_of, to_word, unexpanded_in
+from planner.engines.pieces import KNOWN, UNKNOWN, Field, Piece, Script, text_of, to_word, unexpanded_in
 from planner.engines.variables import Variables, expand_references
 from planner.engines.wrappers import program_in, shell_call
 from planner.workloads.workload import Arg, Container
@@ -111,7 +111,9 @@ def program_starts(container: Container) -> Starts:
 
 def _expanded(arguments: tuple[Arg, ...] | None, source: str, variables: Variables) -> list[Field]:
     return [
-        expand_references(argument.text, argument.node, source, variables)
+        [Piece(argument.text, UNKNOWN, argument.node, 0, source, argument.unknown)]
+        if argument.unknown
+        else expand_references(argument.text, argument.node, source, variables)
         for argument in (arguments or ())[:_MOST_WORDS]
     ]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from planner.provenance import Fact, Position, Provenance, Unknown
+from planner.record import dataclass, field
 
 
 class Word(NamedTuple):
@@ -51,7 +51,7 @@ class FlagValue(NamedTuple):
     known: bool = True
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class EngineConfig:
     """An engine start. ``flags``: canonical name → the last value given (as the engine's parser does); ``given``: all of
     them in order; ``unknown``: facts that could not be known. ``model`` is the reference as written (hub id or path).
@@ -101,7 +101,7 @@ class Parallelism(NamedTuple):
         return self.tensor * self.pipeline * self.prefill_context
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class EffectiveConfig:
     """The settings that decide memory, after defaults: each with the place or the default that set it.
 
@@ -146,4 +146,28 @@ class EffectiveConfig:
     eplb_redundant: int = 0
     #: ``--max-model-len auto``: the engine lowers ``max_model_len`` to what fits instead of refusing
     max_model_len_auto: bool = False
+    #: whether the memory profiler subtracts its estimate of the graphs, where a variable says so (None: the release decides)
+    graphs_estimated: bool | None = None
+    #: ``VLLM_PP_LAYER_PARTITION``: decoder layers of each pipeline stage
+    layer_partition: tuple[int, ...] | None = None
+    #: whether multimodal encoders are loaded, and whole on every rank (``--mm-encoder-tp-mode data``)
+    towers_loaded: bool = True
+    towers_whole: bool = False
+    #: attention kernel that a flag or variable asks for, in the engine's spelling (empty: the engine chooses)
+    attention_backend: str = ""
+    #: layers that ``--kv-cache-dtype-skip-layers`` leaves at the model's dtype: indices or kinds
+    kv_cache_skip_layers: tuple[str, ...] = ()
+    #: whether ranks may exchange data by the engine's own all-reduce
+    custom_all_reduce: bool = True
+    #: expert load balancing, which needs a buffer even without redundant experts
+    expert_balancing: bool = False
+    #: (layers in a group, how many of them are offloaded, layers fetched ahead) of ``--offload-group-size``
+    offload_groups: tuple[int, int, int] | None = None
+    #: tensor parallel size of the draft model (0: the target's) and the element type of its cache (empty: the target's)
+    draft_tensor: int = 0
+    draft_kv_cache_dtype: str = ""
+    #: bytes that the frontend's multimodal decoding takes from the cache of each GPU
+    frontend_reserved: int = 0
+    #: the first release that has the model's architecture, where nothing states the release (empty: stated or not known)
+    oldest_release: tuple[int, ...] = ()
     notes: tuple[Provenance, ...] = ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.engines.config import CommandLine, EngineConfig, Word
@@ -16,6 +15,7 @@ from planner.engines.sglang_flag_table import flag_table
 from planner.engines.version import version_key
 from planner.engines.vllm import _OTHER_VARIABLES, _Arg, _Reader, _variable, _word_provenance, flag_provenance
 from planner.provenance import Fact, Unknown, from_file
+from planner.record import replace
 
 if TYPE_CHECKING:
     from planner.documents.node import Node

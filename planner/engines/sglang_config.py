@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.engines.config import EffectiveConfig
+from planner.record import dataclass
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class SGLangConfig(EffectiveConfig):
     """The settings of an SGLang start that decide memory, after defaults.
 

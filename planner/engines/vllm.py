@@ -11,13 +11,13 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engines.config import CommandLine, EngineConfig, FlagValue, Word
 from planner.engines.version import version_key
 from planner.engines.vllm_flag_table import FlagSpec, FlagTable, Option, flag_table
 from planner.provenance import Fact, Position, Provenance, Unknown, from_default, from_file
+from planner.record import replace
 
 if TYPE_CHECKING:
     from planner.documents.node import Node

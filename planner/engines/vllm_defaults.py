@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from planner.engines import vllm_placement as placement
 from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
 from planner.engines.vllm import count, env_flag, env_text, flag_provenance
 from planner.engines.vllm_graphs import GraphInputs, capture_sizes, graph_mode
@@ -221,7 +222,7 @@ class _Resolver:
             speculative_tokens=self.draft.tokens,
             speculative_method=self.draft.method,
             speculative_model=self.draft.model,
-            cpu_offload_gib=self._cpu_offload(),
+            cpu_offload_gib=placement.cpu_offload_gib(self.config),
             quantization=quantization if isinstance(quantization, str) else self.model.quantization,
             lora=self._lora(),
             runner=self.runner,
@@ -232,6 +233,18 @@ class _Resolver:
             sampler=self._sampler(),
             multimodal_profiled=self._multimodal(),
             eplb_redundant=self._redundant_experts(),
+            graphs_estimated=env_flag(self.config, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
+            layer_partition=placement.layer_partition(self.config),
+            towers_loaded=placement.towers_loaded(self.config, self.model),
+            towers_whole=placement.towers_whole(self.config),
+            attention_backend=placement.attention_backend(self.config),
+            kv_cache_skip_layers=placement.skipped_cache_layers(self.config),
+            custom_all_reduce=self.config.get("disable-custom-all-reduce") is not True,
+            expert_balancing=self.config.get("enable-eplb") is True,
+            offload_groups=placement.offload_groups(self.config),
+            draft_tensor=self.draft.tensor,
+            draft_kv_cache_dtype=self.draft.kv_cache_dtype,
+            frontend_reserved=placement.frontend_reserved(self.config),
             notes=tuple(self.notes),
         )
 
@@ -603,10 +616,6 @@ class _Resolver:
 
     # ---- the rest -----------------------------------------------------------------------------------------------
 
-    def _cpu_offload(self) -> float:
-        value = self.config.get("cpu-offload-gb")
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else 0.0
-
     def _lora(self) -> tuple[int, int] | None:
         if self.config.get("enable-lora") is not True:
             return None
@@ -622,14 +631,8 @@ class _Resolver:
 
     def _multimodal(self) -> bool:
         """Whether the profile run includes the multimodal encoder."""
-        if self.config.get("skip-mm-profiling") is True or self.config.get("language-model-only") is True:
-            return False
-        limits = self.config.get("limit-mm-per-prompt")
-        if isinstance(limits, dict) and limits:
-            counts = [item.get("count") if isinstance(item, dict) else item for item in limits.values()]
-            if all(count == 0 for count in counts) and {"image"} <= set(limits):
-                return False
-        return True
+        skipped = self.config.get("skip-mm-profiling") is True
+        return not skipped and not placement.excluded_modalities(self.config, self.model)
 
     def _redundant_experts(self) -> int:
         if self.config.get("enable-eplb") is not True:

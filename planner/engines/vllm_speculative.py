@@ -16,11 +16,14 @@ _MOST_TOKENS = 1024
 
 
 class Draft(NamedTuple):
-    """``method`` is empty without speculative decoding; all MTP spellings are ``mtp``. ``tokens``: drafted per step."""
+    """``method`` is empty without speculative decoding; all MTP spellings are ``mtp``. ``tokens``: drafted per step.
+    ``tensor``: ranks that share the draft model (0: the target's); ``kv_cache_dtype``: of its cache (empty: the target's)."""
 
     method: str = ""
     model: str = ""
     tokens: int = 0
+    tensor: int = 0
+    kv_cache_dtype: str = ""
 
 
 def draft(config: EngineConfig, model: ModelArchitecture) -> Draft:
@@ -58,4 +61,12 @@ def draft(config: EngineConfig, model: ModelArchitecture) -> Draft:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             tokens = value
             break
-    return Draft(method, name, min(tokens, _MOST_TOKENS))
+    tensor = options.get("draft_tensor_parallel_size") or config.get("speculative-draft-tensor-parallel-size")
+    dtype = options.get("kv_cache_dtype")
+    return Draft(
+        method,
+        name,
+        min(tokens, _MOST_TOKENS),
+        min(tensor, 1 << 16) if isinstance(tensor, int) and not isinstance(tensor, bool) and tensor > 0 else 0,
+        dtype[:40] if isinstance(dtype, str) and dtype != "auto" and config.version_key >= (0, 26) else "",
+    )

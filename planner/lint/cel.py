@@ -35,8 +35,8 @@ class Runtime:
             self._programs[expression] = self._compile(expression)
 
     def bind(self, facts: dict[str, Any]) -> Any:
-        """Converts the facts once; hand the result to ``evaluate``."""
-        return self._bind({name: _in_range(facts.get(name, {})) for name in self._variables})
+        """Converts facts that ``in_range`` has gone over; do it once, and hand the result to ``evaluate``."""
+        return self._bind({name: facts.get(name, {}) for name in self._variables})
 
     def evaluate(self, expression: str, bound: Any) -> bool:
         """Whether the expression holds. Raises NotKnown where a fact is missing, RuleError where the rule is wrong; one
@@ -53,15 +53,15 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _DEEPEST = 32
 
 
-def _in_range(value: Any, depth: int = 0) -> Any:
+def in_range(value: Any, depth: int = 0) -> Any:
     """Facts as CEL can hold them, since a manifest may state anything: integers are cut to 64 bits, which compares the
     same, halves of a surrogate pair are replaced, and what is nested too deeply is left out."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict) and depth < _DEEPEST:
-        return {_in_range(str(key)): _in_range(item, depth + 1) for key, item in value.items()}
+        return {in_range(str(key)): in_range(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)) and depth < _DEEPEST:
-        return [_in_range(item, depth + 1) for item in value]
+        return [in_range(item, depth + 1) for item in value]
     if isinstance(value, int) and not isinstance(value, bool):
         return min(max(value, _LEAST), _MOST)
     return None if isinstance(value, (dict, list, tuple)) else value
@@ -101,11 +101,13 @@ def _pure(variables: tuple[str, ...]) -> _Parts:
     from celpy.evaluation import base_functions
 
     env = celpy.Environment()
+    has = re.compile(r"\bhas\(\s*([A-Za-z_][\w.]*)\.(\w+)\s*\)")
     functions = {operator: _across_types(operator, base_functions[operator]) for operator in _COMPARISONS}
 
     def compile_(expression: str) -> Any:
         try:
-            tree = env.compile(expression)
+            # cel-python's has() also says no where the parent is missing, which is "not known"; "in" tells the two apart.
+            tree = env.compile(has.sub(r"('\2' in \1)", expression))
         except celpy.CELParseError as error:
             raise RuleError(f"Syntax error: {str(error).strip()}") from None
         undeclared = _undeclared(tree, {*variables, *base_functions})
@@ -120,11 +122,14 @@ def _pure(variables: tuple[str, ...]) -> _Parts:
         try:
             value = program.evaluate(bound)
         except celpy.CELEvalError as error:
-            text = str(error.args[0] if error.args else error)
-            missing = re.search(r"no such (?:key|member in mapping): '?([^'\"]*)", str(error))
+            text, _, details = (*error.args, None, None, None)[:3]
+            if text == "no such key" and details:
+                raise NotKnown(str(details[0])) from None
+            # Macros and || wrap the errors of their parts, as text with its quotes escaped.
+            missing = re.search(r"no such member in mapping: \\*['\"](.*?)\\*['\"]", str(error))
             if missing:
                 raise NotKnown(missing.group(1)) from None
-            raise RuleError(text[:300]) from None
+            raise RuleError(str(text)[:300]) from None
         except Exception as error:
             raise RuleError(f"{type(error).__name__}: {error}"[:300]) from None
         return bool(value) if isinstance(value, celpy.celtypes.BoolType) else value
@@ -165,7 +170,7 @@ def _undeclared(tree: Any, declared: set[str]) -> str:
             method = str(node.children[1])
             if method not in ("all", "exists", "exists_one", "map", "filter"):
                 names.append(method)
-            elif node.children[2] is not None:
+            elif len(node.children) > 2 and node.children[2] is not None:
                 variable = node.children[2].children[0]
                 bound.update(str(name.children[0]) for name in variable.find_data("ident"))
     return next((name for name in names if name not in declared and name not in bound), "")

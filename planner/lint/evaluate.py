@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from planner.lint.cel import NotKnown, RuleError, Runtime
+from planner.lint.cel import NotKnown, RuleError, Runtime, in_range
 from planner.lint.finding import SEVERITIES, Finding, NotEvaluated
 from planner.lint.message import fill, look_up, printable
 from planner.lint.rule import BrokenRule, Rule, line_of
@@ -57,6 +57,7 @@ def evaluate(
     for subject in subjects:
         reported: dict[tuple[str, int], int] = {}
         bound_cache: dict[Any, Any] = {}
+        plain = in_range(subject.facts)
         for rule in ordered:
             settings = {**dict(rule.parameters), **((parameters or {}).get(rule.id) or {})}
             for number, extra, place in _instances(rule, subject):
@@ -65,7 +66,7 @@ def evaluate(
                     facts = {**subject.facts, **(extra or {}), "parameters": settings}
                 key = (number, rule.for_each, rule.scope, rule.id if settings else "")
                 if key not in bound_cache:
-                    bound_cache[key] = runtime.bind(facts)
+                    bound_cache[key] = runtime.bind({**plain, **in_range({**(extra or {}), "parameters": settings})})
                 case_number, gap = _judge(rule, subject, runtime, bound_cache[key], listed=extra is not None)
                 if gap is not None:
                     missing.setdefault((rule.id, subject.workload, subject.container, gap.fact, gap.position), gap)

@@ -54,6 +54,20 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def lint_paths(
+    paths: Sequence[str], settings: Settings, problems: Sequence[Problem] = (), manifests_only: bool = False
+) -> LintResult:
+    """Reads and lints what ``paths`` name, by default the current folder. Raises BrokenRule.
+
+    ``manifests_only``: files that hold no Kubernetes object are passed over without a word, even where they are named.
+    """
+    from planner.documents.inputs import read_inputs
+
+    rules = select_rules(settings)
+    files = list(read_inputs(paths or (".",), settings.exclude, manifests_only))
+    return lint(files, rules, settings, problems)
+
+
 def lint(
     files: Sequence[FileContent], rules: Sequence[Rule], settings: Settings, problems: Sequence[Problem] = ()
 ) -> LintResult:

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from planner.lint.finding import Finding
     from planner.workloads.workload import Workload
 
-#: Other tools and components are called planner too; only the word "ignore" is one to this planner.
-_MEANT = re.compile(r"\s*ignore(?![\w-])")
-_IGNORE = re.compile(r"ignore\s*\[([^\]]*)\]\s*:?\s*(.*)", re.DOTALL)
-_SEPARATORS = re.compile(r"[\s,]+")
-
 
 class Suppression(NamedTuple):
     """One wish not to see some rules, on the lines ``first`` to ``last``: those of a comment's target, or of the object
@@ -62,7 +57,8 @@ def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tup
     seen = set()
     for document in documents:
         for comment in document.comments:
-            if comment.position in seen or not _MEANT.match(comment.text):
+            # Other tools and components are called planner too; only the word "ignore" is one to this planner.
+            if comment.position in seen or not re.match(r"\s*ignore(?![\w-])", comment.text):
                 continue
             seen.add(comment.position)
             parsed = _comment(comment)
@@ -89,7 +85,7 @@ def collect(documents: Iterable[Document], workloads: Iterable[Workload]) -> tup
 
 
 def _comment(comment: Comment) -> Suppression | None:
-    match = _IGNORE.fullmatch(comment.text.strip())
+    match = re.fullmatch(r"ignore\s*\[([^\]]*)\]\s*:?\s*(.*)", comment.text.strip(), re.DOTALL)
     rules = _names(match.group(1)) if match else ()
     if match is None or not rules:
         return None
@@ -110,7 +106,7 @@ def _annotation(text: str, position: Position, workload: Workload) -> Iterable[S
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in _SEPARATORS.split(text) if name))
+    return tuple(dict.fromkeys(name for name in re.split(r"[\s,]+", text) if name))
 
 
 def sift(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from planner.estimate import Estimate
+from planner.record import dataclass, field
 
 
 class Input(NamedTuple):
@@ -53,7 +53,7 @@ class KVGroup(NamedTuple):
     shards: int = 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class KVPlan:
     """How the engine lays out the cache of one rank, before the number of blocks is known.
 
@@ -73,7 +73,7 @@ class KVPlan:
     admission_bytes_per_block: int = 0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class RankBudget:
     """The memory of one GPU. ``kv_available`` is what is left for blocks (it may be negative)."""
 
@@ -91,7 +91,7 @@ class RankBudget:
         return self.terms[name].bytes
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Capacity:
     """What the tightest rank allows for the whole engine copy. ``longest_request`` is the longest length that the
     engine would start with; estimates are tokens, requests or lengths."""
@@ -103,12 +103,16 @@ class Capacity:
     bytes_per_request: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class MemoryBudget:
-    """All ranks of one engine copy, and its capacity (None where the KV layout is not known)."""
+    """All ranks of one engine copy, and its capacity (None where the KV layout is not known).
+
+    ``fitted_length``: the maximum length in tokens that the engine sets itself to where it is told ``auto``, else None.
+    """
 
     ranks: tuple[RankBudget, ...]
     capacity: Capacity | None
     verdict: str  # fits, may-not-fit, does-not-fit or unknown
     tightest: int = 0
     notes: tuple[str, ...] = field(default_factory=tuple)
+    fitted_length: Estimate | None = None

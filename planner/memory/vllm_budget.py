@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
-from planner.engines.config import EffectiveConfig
+from planner.engines.config import EffectiveConfig, Parallelism
 from planner.estimate import Estimate, exactly
 from planner.memory import kv_cache
 from planner.memory.activations import profile_peak
 from planner.memory.budget import Capacity, Input, KVPlan, MemoryBudget, RankBudget, Term
 from planner.memory.graphs import graph_memory
+from planner.memory.parameters import Holder, allocator_rest, holder, offloaded_bytes, offloaded_groups
 from planner.memory.runtime import baseline, non_torch
 from planner.memory.weights import rank_weights, stage_layers
 from planner.models.architecture import ModelArchitecture
+from planner.units import GIB, format_bytes
 
 #: Default of gpu-memory-utilization before 0.20, for a release that is only assumed.
 _OLDER_UTILIZATION = 0.9
 #: Ranks that are listed one by one; of larger engines one rank of each stage stands for all.
 _MOST_RANKS = 4096
 
+#: Speculative methods without a draft model, and those whose draft shares the target's embedding and head.
+_NO_DRAFT = ("", "ngram", "ngram_gpu", "suffix", "mtp", "custom_class")
+_SHARED_VOCABULARY = ("eagle", "eagle3", "dflash", "dspark", "medusa", "mlp_speculator")
+#: Decoder layers that a draft model which is not known may have, as the interval's high end.
+_DRAFT_LAYERS = {"eagle": 2, "eagle3": 2, "medusa": 2, "mlp_speculator": 4}
+_OTHER_DRAFT_LAYERS = 8
+#: Release that stands for the older ones where nothing states the release: the last with the samplers and the accounting
+#: before 0.12, which most public start-up logs without a release show.
+_OLDER_RELEASE = (0, 11, 2)
+
 Stage = tuple[KVPlan, dict[str, Term]]
+
+
+class _Question(NamedTuple):
+    """What every step of one budget looks at."""
+
+    model: ModelArchitecture
+    config: EffectiveConfig
+    accelerator: Accelerator
+    given: dict[str, Term]
+    partition: tuple[int, ...] | None
+    draft: ModelArchitecture | None
+    version_assumed: bool
+    kv_cache_memory: int | None
 
 
 def vllm_budget(
@@ -34,19 +61,23 @@ def vllm_budget(
     layer_partition: tuple[int, ...] | None = None,
     capacity: bool = True,
     version_assumed: bool = False,
+    draft: ModelArchitecture | None = None,
 ) -> MemoryBudget:
     """Every rank of one engine copy on one kind of accelerator.
 
     ``kv_cache_memory``: bytes available for the cache of each rank, taken as given instead of being worked out.
-    ``given``: terms that somebody measured, by name; they replace the model's own. ``capacity``: whether to work out
-    tokens, concurrency and the longest request (a caller that only wants the verdict can do without). ``version_assumed``:
-    nothing states the release, so that the intervals cover what others would do.
-    Raises ``kv_cache.LayoutRefused`` where the engine cannot lay its cache out whatever the memory.
+    ``given``: terms that somebody measured, by name (``device``, ``requested``, ``weights``, ``activations``, ``non_torch``,
+    ``graphs``, ``baseline``, ``kv_available``); they replace the model's own. ``capacity``: whether to work out tokens,
+    concurrency and the longest request (a caller that only wants the verdict can do without). ``version_assumed``:
+    nothing states the release, so that the intervals cover what others would do. ``draft``: the draft model of speculative
+    decoding where it is a checkpoint of its own. ``layer_partition`` replaces the configuration's.
+    Raises ``kv_cache.LayoutRefused`` where the engine cannot lay its cache or its layers out whatever the memory.
     Source of the accounting: vLLM's worker, see ``docs/memory.md``; versions differ in which terms they subtract.
     """
     parallel = config.parallel
-    capability = accelerator.capability
-    layers = stage_layers(model.num_layers, parallel.pipeline, config.version, layer_partition)
+    partition = layer_partition or config.layer_partition
+    question = _Question(model, config, accelerator, given or {}, partition, draft, version_assumed, kv_cache_memory)
+    layers = _stages_of(question)
     stages: list[Stage] = []
     alike: dict[tuple[object, ...], Stage] = {}
     for stage in range(parallel.pipeline):
@@ -54,118 +85,277 @@ def vllm_budget(
         here = layers[stage]
         key = (stage == 0, stage == parallel.pipeline - 1, *map(id, model.layers[here.start : here.stop]))
         if key not in alike:
-            plan = kv_cache.kv_plan(model, config, stage, capability, here)
-            terms = _terms(model, config, accelerator, stage, given or {}, version_assumed)
-            terms["kv_available"] = _available(config, terms, kv_cache_memory)
-            alike[key] = (plan, terms)
+            plan = kv_cache.kv_plan(model, config, stage, accelerator.capability, here, draft)
+            alike[key] = (plan, _terms(question, stage, here))
         stages.append(alike[key])
     distinct = list(alike.values())
     blocks = _blocks(config, distinct)
+    fitted = _fitted_lengths(config, distinct) if config.max_model_len_auto else None
+    if fitted is not None and fitted.expected < config.max_model_len.value:
+        # The layout does not depend on the length, but what a request holds does.
+        shown = _with_length(config, fitted.expected)
+        replanned = {
+            id(plan): kv_cache.kv_plan(model, shown, stage, accelerator.capability, layers[stage], draft)
+            for stage, (plan, _) in enumerate(stages)
+            if id(plan) not in {id(other) for other, _ in stages[:stage]}
+        }
+        stages = [(replanned[id(plan)], terms) for plan, terms in stages]
     ranks = _spread(config, stages, blocks, gpus_per_pod)
     tightest = min(range(len(ranks)), key=lambda rank: ranks[rank].bytes("kv_available").expected)
     return MemoryBudget(
         tuple(ranks),
-        _capacity(config, distinct, blocks) if capacity else None,
+        _capacity(question, distinct, blocks, fitted, layers[0]) if capacity else None,
         _verdict(config, distinct, measured=kv_cache_memory is None),
         tightest=tightest,
+        notes=_notes(question),
+        fitted_length=fitted,
     )
 
 
-def _terms(
-    model: ModelArchitecture,
-    config: EffectiveConfig,
-    accelerator: Accelerator,
-    stage: int,
-    given: dict[str, Term],
-    version_assumed: bool,
-) -> dict[str, Term]:
-    memory = accelerator.memory
+def _stages_of(question: _Question) -> list[range]:
+    """The decoder layers of each stage. Raises ``LayoutRefused`` for a partition that does not split the layers."""
+    config = question.config
+    try:
+        return stage_layers(question.model.num_layers, config.parallel.pipeline, config.version, question.partition)
+    except ValueError as error:
+        raise kv_cache.LayoutRefused(f"VLLM_PP_LAYER_PARTITION: {error}") from None
+
+
+def _terms(question: _Question, stage: int, here: range) -> dict[str, Term]:
+    """All terms of one stage's ranks. Where nothing states the release, what older ones would do is joined to it."""
+    terms = _release_terms(question, stage, here)
+    config = question.config
+    if not question.version_assumed or not config.oldest_release or config.oldest_release > _OLDER_RELEASE:
+        return terms
     utilization = config.gpu_memory_utilization
-    requested = _requested(memory, config, version_assumed)
+    if utilization.provenance.source in ("engine-default", "assumption"):
+        utilization = replace(utilization, value=min(_OLDER_UTILIZATION, utilization.value))
+    older = replace(
+        config,
+        version=_OLDER_RELEASE,
+        runner="v1",
+        sampler="torch",
+        gpu_memory_utilization=utilization,
+        graphs_estimated=None,
+        frontend_reserved=0,
+    )
+    # Weights change little between releases, and what is given does not change at all.
+    given = {"weights": terms["weights"], **question.given}
+    before = _release_terms(question._replace(config=older, given=given), stage, here)
+    return {name: _joined(term, before[name]) for name, term in terms.items()}
+
+
+def _joined(newest: Term, older: Term) -> Term:
+    """One term for a release that nothing states: the older one's expectation, both intervals."""
+    if newest.bytes == older.bytes and newest.counted == older.counted:
+        return newest
+    low, high = min(newest.bytes.low, older.bytes.low), max(newest.bytes.high, older.bytes.high)
+    release = ".".join(map(str, _OLDER_RELEASE))
+    return older._replace(
+        bytes=Estimate(low, older.bytes.expected, high, "assumed"),
+        inputs=(*older.inputs, Input("release", f"not stated: {release} up to the newest", "start-up logs without one")),
+    )
+
+
+def _release_terms(question: _Question, stage: int, here: range) -> dict[str, Term]:
+    """All terms of one stage's ranks under the release of the configuration."""
+    model, config, accelerator, given = question.model, question.config, question.accelerator, question.given
+    last = stage == config.parallel.pipeline - 1
+    device = given.get("device") or Term(
+        "device",
+        accelerator.memory,
+        "memory that the driver reports",
+        (Input("accelerator", accelerator.name, accelerator.source or "accelerator catalog"),),
+    )
+    requested = given.get("requested") or _requested(device.bytes, config)
+    how = holder(model, config, accelerator)
+    weights = given.get("weights") or _weights(question, stage, here, how)
     terms = {
-        "device": Term(
-            "device",
-            memory,
-            "memory that the driver reports",
-            (Input("accelerator", accelerator.name, accelerator.source or "accelerator catalog"),),
-        ),
-        "requested": Term(
-            "requested",
-            requested,
-            "device × gpu-memory-utilization",
-            (Input("gpu-memory-utilization", f"{utilization.value:g}", str(utilization.provenance)),),
-        ),
-        "outside": Term(
-            "outside",
-            Estimate(
-                memory.low - math.ceil(memory.low * utilization.value),
-                memory.expected - requested.expected,
-                memory.high - math.ceil(memory.high * utilization.value),
-                memory.basis,
-            ),
-            "device − requested: context, communicators and what grows late live here",
-        ),
-        "weights": rank_weights(
-            model,
-            config.parallel,
-            0,
-            stage,
-            engine_version=config.version,
-            dtype=config.dtype.value,
-            accelerator=accelerator,
-            lora=config.lora,
-            eplb_redundant=config.eplb_redundant,
-            quantization=config.quantization,
-            max_model_len=config.max_model_len.value,
-            cpu_offload_gib=config.cpu_offload_gib,
-        ),
-        "activations": profile_peak(
+        "device": device,
+        "requested": requested,
+        "outside": _outside(device.bytes, requested.bytes, config, given),
+        "weights": weights,
+        "activations": given.get("activations")
+        or profile_peak(
             model,
             config,
             accelerator,
-            last_stage=stage == config.parallel.pipeline - 1,
-            version_assumed=version_assumed,
+            last_stage=last,
+            first_stage=stage == 0,
+            since=config.oldest_release if question.version_assumed else None,
         ),
-        "non_torch": non_torch(config, accelerator, model),
+        "non_torch": given.get("non_torch")
+        or non_torch(
+            config,
+            accelerator,
+            model,
+            rest=0
+            if "weights" in question.given and not question.version_assumed
+            else allocator_rest(model, here, stage == 0, last, how, config.towers_loaded),
+        ),
         "graphs": graph_memory(model, config, accelerator),
-        "baseline": baseline(config, accelerator),
+        "baseline": given.get("baseline") or baseline(config, accelerator),
     }
-    for name, term in given.items():
-        if name in terms:
-            terms[name] = term._replace(name=name, counted=terms[name].counted)
+    if "graphs" in given:
+        terms["graphs"] = given["graphs"]._replace(counted=terms["graphs"].counted)
+    terms = {name: term if term.name == name else term._replace(name=name) for name, term in terms.items()}
+    terms["kv_available"] = _available(question, terms)
     return terms
 
 
-def _requested(memory: Estimate, config: EffectiveConfig, version_assumed: bool) -> Estimate:
-    """``ceil(device × utilization)``; with a release and a utilization that nothing states, the older default is possible."""
-    fact = config.gpu_memory_utilization
-    low = fact.value
-    if version_assumed and fact.provenance.source in ("engine-default", "assumption"):
-        low = min(low, _OLDER_UTILIZATION)
-    return Estimate(
-        math.ceil(memory.low * low),
-        math.ceil(memory.expected * fact.value),
-        math.ceil(memory.high * fact.value),
-        memory.basis,
+def _weights(question: _Question, stage: int, here: range, how: Holder) -> Term:
+    """Weights of one rank: the model's, the draft's on the last stage, less what is offloaded to the host."""
+    model, config, accelerator = question.model, question.config, question.accelerator
+    last = stage == config.parallel.pipeline - 1
+    offloaded = buffers = 0
+    if config.cpu_offload_gib:
+        offloaded = offloaded_bytes(model, here, how, config.cpu_offload_gib)
+    elif config.offload_groups:
+        offloaded, buffers = offloaded_groups(model, here, how, config.offload_groups)
+    term = rank_weights(
+        model,
+        config.parallel,
+        0,
+        stage,
+        engine_version=config.version,
+        dtype=config.dtype.value,
+        accelerator=accelerator,
+        lora=config.lora,
+        eplb_redundant=config.eplb_redundant,
+        quantization=config.quantization,
+        max_model_len=config.max_model_len.value,
+        cpu_offload_gib=(offloaded - buffers) / GIB,
+        partition=question.partition,
+        max_num_batched_tokens=config.max_num_batched_tokens.value,
+        mtp=config.speculative_method == "mtp",
+        towers=config.towers_loaded,
+        whole_towers=config.towers_whole,
+    )
+    if offloaded:
+        scheme = "--cpu-offload-gb" if config.cpu_offload_gib else "--offload-group-size"
+        term = term._replace(
+            formula=f"{term.formula} − {format_bytes(offloaded)} in host memory",
+            inputs=(*term.inputs, Input("offloaded to the host", f"{format_bytes(offloaded)} per GPU", scheme)),
+        )
+    return _with_draft(question, term) if last else term
+
+
+def _with_draft(question: _Question, term: Term) -> Term:
+    """The weights with those of a draft model. One that is not known can only widen the interval."""
+    model, config, draft = question.model, question.config, question.draft
+    method = config.speculative_method
+    if method in _NO_DRAFT:
+        return term
+    if draft is None:
+        if method == "draft_model":
+            more = term.bytes.expected // 4
+        else:
+            layer = term.bytes.expected // max(1, model.num_layers // config.parallel.pipeline)
+            more = layer * _DRAFT_LAYERS.get(method, _OTHER_DRAFT_LAYERS)
+        low, expected, high, _ = term.bytes
+        return term._replace(
+            bytes=Estimate(low, expected, high + more, "assumed"),
+            inputs=(*term.inputs, Input("draft model", f"not known, up to {format_bytes(more)}", method)),
+        )
+    alone = draft
+    if method in _SHARED_VOCABULARY:
+        # The draft uses the target's embedding, and its head where the vocabulary is the same.
+        own_head = draft.head if draft.head is not None and draft.head.n != model.vocab_size else None
+        alone = replace(draft, embedding=None, embedding_vectors=(), head=own_head, tied_embeddings=False)
+    tensor = config.draft_tensor or config.parallel.tensor
+    extra = rank_weights(
+        alone,
+        Parallelism(tensor=tensor),
+        0,
+        0,
+        engine_version=config.version,
+        dtype=config.dtype.value,
+        accelerator=question.accelerator,
+        max_model_len=config.max_model_len.value,
+        max_num_batched_tokens=config.max_num_batched_tokens.value,
+    )
+    return term._replace(
+        bytes=term.bytes.plus(extra.bytes),
+        formula=f"{term.formula} + draft model {format_bytes(extra.bytes.expected)}",
+        inputs=(*term.inputs, Input("draft model", draft.id, f"speculative decoding ({method})")),
     )
 
 
-def _available(config: EffectiveConfig, terms: dict[str, Term], kv_cache_memory: int | None) -> Term:
+def _notes(question: _Question) -> tuple[str, ...]:
+    """What the budget leaves out for want of a fact."""
+    config, model = question.config, question.model
+    method = config.speculative_method
+    if method == "mtp" and not model.mtp_layers:
+        return ("the checkpoint's draft layers are not described: their weights and cache are not counted",)
+    if method not in _NO_DRAFT and question.draft is None:
+        return (f"the draft model {config.speculative_model or '(none named)'} is not known: its cache is not counted",)
+    return ()
+
+
+def _outside(memory: Estimate, requested: Estimate, config: EffectiveConfig, given: dict[str, Term]) -> Term:
+    if "outside" in given:
+        return given["outside"]
+    share = config.gpu_memory_utilization.value
+    low, high = memory.low - math.ceil(memory.low * share), memory.high - math.ceil(memory.high * share)
+    if "requested" in given:
+        low, high = memory.low - requested.high, memory.high - requested.low
+    return Term(
+        "outside",
+        Estimate(low, memory.expected - requested.expected, high, memory.basis),
+        "device − requested: context, communicators and what grows late live here",
+        (Input("device", format_bytes(memory.expected), memory.basis),),
+    )
+
+
+def _requested(memory: Estimate, config: EffectiveConfig) -> Term:
+    """``ceil(device × utilization)``, the engine's share."""
+    share = config.gpu_memory_utilization
+    return Term(
+        "requested",
+        Estimate(
+            math.ceil(memory.low * share.value),
+            math.ceil(memory.expected * share.value),
+            math.ceil(memory.high * share.value),
+            memory.basis,
+        ),
+        "device × gpu-memory-utilization",
+        (Input("gpu-memory-utilization", f"{share.value:g}", str(share.provenance)),),
+        (("utilization", f"{format_bytes(memory.expected / 100)} per 0.01"),),
+    )
+
+
+def _available(question: _Question, terms: dict[str, Term]) -> Term:
     """What the engine leaves for blocks on one rank. Bounds are combined as independent errors around the expectation,
     since it is implausible that every term is at its worst at once; the uncertain terms' widths add in squares."""
-    if kv_cache_memory is not None:
-        return Term("kv_available", exactly(kv_cache_memory, "given"), "given on the command line")
+    config = question.config
+    if question.kv_cache_memory is not None:
+        return Term("kv_available", exactly(question.kv_cache_memory, "given"), "given on the command line")
+    if "kv_available" in question.given:
+        return question.given["kv_available"]._replace(name="kv_available")
+    reserved = config.frontend_reserved
     if config.kv_cache_memory_bytes is not None:
         size = config.kv_cache_memory_bytes
         return Term(
             "kv_available",
-            exactly(size.value, "exact"),
-            "kv-cache-memory-bytes",
+            exactly(size.value - reserved, "exact"),
+            "kv-cache-memory-bytes" + (" − frontend decoding" if reserved else ""),
             (Input("kv-cache-memory-bytes", f"{size.value:,}", str(size.provenance)),),
         )
     names = ["weights", "activations", "non_torch"] + (["graphs"] if terms["graphs"].counted else [])
-    remainder = _difference(terms["requested"].bytes, [terms[name].bytes for name in names])
-    return Term("kv_available", remainder, "requested − " + " − ".join(names))
+    parts = [terms[name].bytes for name in names]
+    inputs: tuple[Input, ...] = tuple(
+        Input(name, format_bytes(terms[name].bytes.expected), terms[name].bytes.basis) for name in ("requested", *names)
+    )
+    if reserved:
+        names.append("frontend decoding")
+        parts.append(exactly(reserved))
+        inputs += (Input("frontend decoding", format_bytes(reserved), "mm-ipc-gpu-memory-gb"),)
+    return Term(
+        "kv_available",
+        _difference(terms["requested"].bytes, parts),
+        "requested − " + " − ".join(names),
+        inputs,
+    )
 
 
 def _difference(whole: Estimate, parts: list[Estimate]) -> Estimate:
@@ -223,11 +413,20 @@ def _spread(
     return ranks
 
 
-def _capacity(config: EffectiveConfig, stages: list[Stage], blocks: Estimate) -> Capacity:
-    """Tokens, concurrency and the longest request at the three ends of the available memory."""
+def _with_length(config: EffectiveConfig, length: int) -> EffectiveConfig:
+    """The configuration with the length that the engine lowered to what fits."""
+    return replace(config, max_model_len=replace(config.max_model_len, value=max(1, length)))
+
+
+def _fitted_lengths(config: EffectiveConfig, stages: list[Stage]) -> Estimate:
+    """``--max-model-len auto``: the longest length up to the model's own that fits, at the three ends; 0 for none."""
+    low, expected, high = _longest(config, stages, config.max_model_len.value)
+    return Estimate(low, expected, high, stages[0][1]["kv_available"].bytes.basis)
+
+
+def _longest(config: EffectiveConfig, stages: list[Stage], limit: int) -> list[int]:
+    """The longest request that starts, at the three ends of the available memory, none above ``limit`` tokens."""
     plans = [plan for plan, _ in stages]
-    reports = [kv_cache.report(plans[0], count, config) for count in (blocks.low, blocks.expected, blocks.high)]
-    limit = max(config.derived_max_model_len, config.max_model_len.value)
     override = config.num_gpu_blocks_override.value if config.num_gpu_blocks_override else None
     lengths: list[int] = []
     seen: dict[tuple[int, ...], int] = {}
@@ -236,12 +435,35 @@ def _capacity(config: EffectiveConfig, stages: list[Stage], blocks: Estimate) ->
         if available not in seen:
             seen[available] = kv_cache.longest_of_plans(plans, available, config.version, limit, override)
         lengths.append(seen[available])
+    return lengths
+
+
+def _capacity(
+    question: _Question, stages: list[Stage], blocks: Estimate, fitted: Estimate | None, first_layers: range
+) -> Capacity:
+    """Tokens, concurrency and the longest request at the three ends of the available memory."""
+    config = question.config
+    plans = [plan for plan, _ in stages]
+    reports = []
+    expected_plan = plans[0]
+    for bound, count in enumerate((blocks.low, blocks.expected, blocks.high)):
+        plan, shown = plans[0], config
+        if fitted is not None and int(fitted[bound]) < config.max_model_len.value:  # type: ignore[misc]
+            shown = _with_length(config, int(fitted[bound]))  # type: ignore[misc]
+            capability = question.accelerator.capability
+            plan = kv_cache.kv_plan(question.model, shown, 0, capability, first_layers, question.draft)
+        reports.append(kv_cache.report(plan, count, shown))
+        if bound == 1:
+            expected_plan = plan
+    lengths = _longest(config, stages, max(config.derived_max_model_len, config.max_model_len.value))
     return Capacity(
         kv_tokens=Estimate(reports[0][0], reports[1][0], reports[2][0], blocks.basis),
         max_concurrency=(reports[0][1], reports[1][1], reports[2][1]),
         longest_request=Estimate(lengths[0], lengths[1], lengths[2], blocks.basis),
         blocks=blocks,
-        bytes_per_request=max(plan.blocks_per_request * plan.bytes_per_block for plan in plans),
+        bytes_per_request=max(
+            plan.blocks_per_request * plan.bytes_per_block for plan in (expected_plan, *plans[1:])
+        ),
     )
 
 

@@ -6,8 +6,9 @@ engine. Layer objects are shared: a model of 80 equal layers holds 80 references
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from planner.record import dataclass
 
 
 class FullAttention(NamedTuple):
@@ -221,7 +222,7 @@ class Tower(NamedTuple):
     buffer_bytes: int = 0
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ModelArchitecture:
     """A checkpoint as the engine would build it.
 

@@ -388,8 +388,18 @@ def _modelopt(section: ConfigReader, nested: ConfigReader | None, separate: Any)
 
 
 def _without_trailing_star(names: Iterable[str]) -> list[str]:
-    """``path*`` means the module and everything below it; as a part of a name it matches both."""
-    return [name[:-1] if len(name) > 1 and name.endswith("*") and not name.endswith(".*") else name for name in names]
+    """``path*`` means the module and everything below it; as a part of a name it matches both.
+
+    A pattern with another star matches whole names, so it stands here for both cases (``*self_attn*``).
+    """
+    result = []
+    for name in names:
+        if len(name) > 1 and name.endswith("*") and not name.endswith(".*"):
+            name = name[:-1]
+            if "*" in name:
+                result.append(f"{name}.*")
+        result.append(name)
+    return result
 
 
 def _modelopt_mixed(

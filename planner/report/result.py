@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from planner.record import dataclass
 
 if TYPE_CHECKING:
     from planner.documents.document import Notice, Problem
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from planner.lint.suppress import Suppression, Unused
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class LintResult:
     """Everything a report may show. ``lines`` maps a file to its source lines."""
 
@@ -39,3 +40,7 @@ class LintResult:
             return 2
         threshold = SEVERITIES.index(self.fail_on)
         return int(any(SEVERITIES.index(finding.severity) >= threshold for finding in self.findings))
+
+    def worth_a_word(self, manifests_only: bool) -> bool:
+        """Whether to print at all: a commit without manifests costs nothing and says nothing."""
+        return not manifests_only or bool(self.files or self.problems)

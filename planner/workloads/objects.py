@@ -152,6 +152,20 @@ def _scopes(file: str) -> tuple[tuple[str, str], ...]:
 
 
 _CORE_KINDS = frozenset({"ConfigMap", "Secret", "Service", "PersistentVolumeClaim"})
+#: Kinds of operators that others of them refer to by name, with the API group.
+_REFERRED = {
+    "ServingRuntime": ("serving.kserve.io", "ome.io"),
+    "ClusterServingRuntime": ("serving.kserve.io", "ome.io"),
+    "InferenceService": ("serving.kserve.io", "ome.io"),
+    "LLMInferenceServiceConfig": ("serving.kserve.io",),
+    "BaseModel": ("ome.io",),
+    "ClusterBaseModel": ("ome.io",),
+    "NIMCache": ("apps.nvidia.com",),
+    "Model": ("inference.llmkube.dev", "llmaz.io"),
+    "OpenModel": ("llmaz.io",),
+    "BackendRuntime": ("inference.llmaz.io",),
+    "Deployment": ("apps",),
+}
 _OTHER_KINDS = {
     "ResourceClaim": "resource.k8s.io",
     "ResourceClaimTemplate": "resource.k8s.io",
@@ -172,6 +186,28 @@ class Objects:
         self._device_claims: dict[str, _Index[DeviceClaim]] | None = None
         self._autoscalers: _Index[Autoscaler] | None = None
         self._services: tuple[Service, ...] | None = None
+        self._custom: dict[tuple[str, str], list[Document]] = {}
+        self._custom_indices: dict[tuple[str, str], _Index[Document]] = {}
+
+    def refer(self, group: str, kind: str, document: Document) -> bool:
+        """Keeps a document that others may refer to by name; says whether it is of such a kind."""
+        if group not in _REFERRED.get(kind, ()):
+            return False
+        self._custom.setdefault((group, kind), []).append(document)
+        return True
+
+    def custom(self, group: str, kind: str, name: str, namespace: str, file: str) -> Lookup[Document]:
+        """The object of an operator's kind that an object in ``namespace`` and ``file`` means."""
+        index = self._custom_indices.get((group, kind))
+        if index is None:
+            index = self._custom_indices[group, kind] = _Index(kind)
+            for document in self._custom.get((group, kind), ()):
+                index.add(document.name, document.namespace, document.file, document)
+        return index.find(name, namespace, file)
+
+    def customs(self, group: str, kind: str) -> tuple[Document, ...]:
+        """All objects of an operator's kind, in order."""
+        return tuple(self._custom.get((group, kind), ()))
 
     def add(self, group: str, kind: str, document: Document) -> bool:
         """Takes a document if it is one of the kinds kept here; says whether it is."""

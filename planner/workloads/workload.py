@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.provenance import Fact, Position, Unknown
+from planner.record import dataclass, field
 
 if TYPE_CHECKING:
     from planner.documents.document import Document
@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
 
 class Arg(NamedTuple):
-    """One element of ``command`` or ``args`` as the file writes it; ``node`` finds the position of an offset in it."""
+    """One element of ``command`` or ``args`` as the file writes it; ``node`` finds the position of an offset in it.
+
+    ``unknown`` says why it is not known what stands here (an operator's preset that is not among the inputs); such an
+    element can stand for several or for none."""
 
     text: str
     node: Node
+    unknown: str = ""
 
 
 class EnvVar(NamedTuple):
@@ -84,12 +88,17 @@ class ClaimRequest(NamedTuple):
 
 
 # Compared by identity (``eq=False``): equal text in two places is not the same container, and import takes less time.
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Container:
     """One container. ``command`` is None where the image's entrypoint runs; ``args`` likewise.
 
     ``resources``: name → quantity in units (GPUs) or bytes (memory), from ``limits`` and ``requests`` apart; what is
     written there as a placeholder is in ``unknown_resources`` (fact ``limits.nvidia.com/gpu``), not in either.
+
+    What only typed fields of a custom resource can tell: ``engine`` (its name where neither image nor command tell it),
+    ``engine_version``, ``platform`` (as in ``EngineConfig.platform``), ``model`` (what it serves where its arguments name
+    none, or name one of ``model_paths``, the folders that an operator puts the model into), ``copies`` (engine copies that
+    a scheduler such as Ray places in one pod).
     """
 
     name: str
@@ -109,15 +118,22 @@ class Container:
     working_dir: str = ""
     env_unknown: tuple[str, ...] = ()  # sources of further variables that are not among the inputs
     unknown_resources: tuple[Unknown, ...] = ()
+    engine: str = ""
+    engine_version: Fact[str] | None = None
+    platform: str = ""
+    model: Fact[str] | None = None
+    model_paths: tuple[str, ...] = ()
+    copies: int = 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Pod:
     """A pod template. ``role``: ``pod``, ``leader`` or ``worker``; ``count``: pods of this role in one replica.
 
     ``node`` is the template (its ``metadata`` and ``spec``), ``spec`` the pod spec. ``containers`` holds the regular
     containers first, then the init containers. ``annotations`` are the object's with the template's over them.
-    ``tolerations`` are keys; ``*`` tolerates every taint.
+    ``tolerations`` are keys; ``*`` tolerates every taint. ``accelerator`` is a name of the device that a typed field
+    gives, where no label does.
     """
 
     role: str
@@ -135,16 +151,18 @@ class Pod:
     count: int = 1
     spec: Node | None = None
     claim_requests: tuple[ClaimRequest, ...] = ()
+    accelerator: Fact[str] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Workload:
     """One object that runs pods.
 
     ``replicas``: copies of the whole group (None where an autoscaler or another file decides). ``pods`` is one pod
     template, or the leader and the workers of a group; a group's pods belong to one engine where ``group_size`` > 1.
     ``group_size_known`` is False where the size is a placeholder; ``group_size`` is then the number of pod templates.
-    ``min_replicas`` and ``max_replicas`` are those of the autoscaler among the inputs that targets the object.
+    ``min_replicas`` and ``max_replicas`` are those of the autoscaler among the inputs that targets the object. An object
+    that runs several engines apart from each other (prefill and decode) is several workloads; ``part`` names each.
     """
 
     kind: str
@@ -162,3 +180,4 @@ class Workload:
     min_replicas: int | None = None
     max_replicas: int | None = None
     group_size_known: bool = True
+    part: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from planner.accelerators.accelerator import Choice
 from planner.accelerators.instance_types import family, instance_type
 from planner.accelerators.label_keys import meaning
 from planner.accelerators.labels import from_name, from_pod, from_resource_profile
+from planner.record import replace
 from planner.units import GIB
 from tests.accelerators.pods import AT, container, fact, pod
 

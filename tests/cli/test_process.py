@@ -55,7 +55,7 @@ def test_a_pipe_is_read(place: Path) -> None:
 
 def test_a_crash_is_two_and_not_one(place: Path) -> None:
     """Python's own exit code for a crash would read as findings."""
-    code = "import planner.cli.lint as l; l.settings = lambda **o: 1 / 0; import planner.cli as c; c.main()"
+    code = "import planner.lint.run as l; l.lint_paths = lambda *o: 1 / 0; import planner.cli as c; c.main()"
     result = subprocess.run(
         [sys.executable, "-c", code, "lint", "clean.yaml"],
         cwd=place, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False,
@@ -125,9 +125,14 @@ def test_lint_imports_nothing_slow_and_nothing_that_reaches_the_network(
     assert not modules & HEAVY, modules & HEAVY
 
 
+def test_lint_of_plain_paths_does_without_click(place: Path) -> None:
+    for arguments in (("lint", "clean.yaml"), ("lint", "--manifests-only", "clean.yaml")):
+        assert "click" not in imported(place, *arguments)
+
+
 def test_version_imports_hardly_anything(place: Path) -> None:
     modules = imported(place, "--version")
-    assert {name for name in modules if name.startswith("planner")} == {"planner", "planner.cli"}
+    assert {name for name in modules if name.startswith("planner")} == {"planner", "planner.cli", "planner.cli.app"}
     assert not modules & (HEAVY | {"yaml", "cel_expr_python", "json", "dataclasses"}), modules & HEAVY
 
 

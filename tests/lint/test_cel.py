@@ -66,6 +66,9 @@ def test_values(runtime: Runtime, expression: str, expected: bool) -> None:
         ("item.x == 1", "x"),
         ("engine.map['zz'] == 1", "zz"),
         ("engine.items.exists(i, i.b == 2)", "b"),
+        ("engine.items.all(i, i.b == 2)", "b"),
+        ("engine.zz > 1 || engine.zz > 2", "zz"),
+        ("has(engine.zz.deep)", "zz"),
     ],
 )
 def test_a_missing_key_is_not_known(runtime: Runtime, expression: str, key: str) -> None:

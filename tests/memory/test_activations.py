@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.engines.config import EffectiveConfig
 from planner.memory.activations import phases, profile_peak, sampler_kind
+from planner.record import replace
 from planner.units import GIB
 from tests.memory.starts import Start, start
 

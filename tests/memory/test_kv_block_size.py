@@ -49,7 +49,7 @@ def test_ordinary_attention_has_blocks_of_16_everywhere() -> None:
 
 
 def test_images_seen_in_both_directions_on_blackwell() -> None:
-    from dataclasses import replace
+    from planner.record import replace
 
     model = replace(GEMMA3_12B, model_type="gemma3")
     assert default_block_size(model, "bfloat16", (10, 0), (0, 32, 0)) == 64
@@ -60,7 +60,7 @@ def test_images_seen_in_both_directions_on_blackwell() -> None:
 
 def test_defaults_of_other_platforms_stand() -> None:
     """A CPU has blocks of 128; where the GPU is known its kernels decide."""
-    from dataclasses import replace
+    from planner.record import replace
 
     config = replace(engine_config(), block_size=fact(128))
     assert kv_plan(LLAMA_8B, config, 0, None).block_size == 128

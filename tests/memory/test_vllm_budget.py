@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from planner.estimate import Estimate, exactly
 from planner.memory.budget import MemoryBudget, Term
 from planner.memory.vllm_budget import vllm_budget
+from planner.record import replace
 from planner.units import GIB
 from tests.memory.starts import Start, start
 

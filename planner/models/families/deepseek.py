@@ -96,6 +96,13 @@ def deepseek(builder: Builder) -> Parts:
     )
 
 
+def mistral4(builder: Builder) -> Parts:
+    """Mistral Small 4: DeepSeek's layers. The config states the rotated part of a head as a fraction of the whole head."""
+    parts = deepseek(builder)
+    rope = builder.config.count("qk_rope_head_dim", default=64)
+    return parts._replace(tables=tuple(table._replace(dim=rope) for table in parts.tables))
+
+
 def with_projection(builder: Builder, layer: Layer) -> Layer:
     """A multi-token-prediction layer: a decoder layer behind norms and a projection of hidden state and embedding."""
     hidden = builder.hidden

@@ -228,6 +228,33 @@ def gemma4(builder: Builder) -> Parts:
     return parts._replace(towers=tuple(towers), multimodal=len(towers) > len(parts.towers))
 
 
+def gemma4_unified(builder: Builder) -> Parts:
+    """Gemma 4 without encoders (12B): pixel patches and sound frames are projected straight into the decoder's width."""
+    parts = gemma4_text(builder)
+    root, hidden = builder.root, builder.hidden
+    pictures, sounds = root.section("vision_config"), root.section("audio_config")
+    towers = list(parts.towers)
+    if pictures is not None:
+        side = pictures.integer("patch_size", default=16) * pictures.integer("pooling_kernel_size", default=3)
+        width, inputs = pictures.integer("mm_embed_dim", default=3840), 3 * side * side
+        out = pictures.integer("output_proj_dims", default=width)
+        matrices = (
+            Matrix("patch_dense", width, inputs, "column", "plain", bias=True),
+            Matrix("embed_vision", hidden, out, "replicated", "plain"),
+        )
+        vectors = (
+            norm("patch_ln1", inputs, bias=True),
+            norm("patch_ln2_and_pos_norm", width, bias=True, count=2),
+            Vector("pos_embedding", 2 * pictures.integer("mm_posemb_size", default=1120) * width),
+        )
+        tokens = root.integer("vision_soft_tokens_per_image", default=280)
+        towers.append(Tower("vision embedder", matrices, vectors, hidden=width, max_tokens_per_item=tokens))
+    if sounds is not None:
+        frame = sounds.integer("audio_embed_dim", default=640)
+        towers.append(Tower("audio embedder", (Matrix("embed_audio", hidden, frame, "replicated", "plain"),)))
+    return parts._replace(towers=tuple(towers), multimodal=pictures is not None or sounds is not None)
+
+
 def gemma4_audio(config: ConfigReader, text_hidden: int) -> Tower:
     """The conformer of the small models: two half-step feed-forward blocks, chunked attention, a light convolution."""
     hidden, depth = config.integer("hidden_size", default=1024), config.layers(default=12)

@@ -19,6 +19,7 @@ def nemotron_h(builder: Builder) -> Parts:
     """
     config = builder.config
     pattern = _layer_letters(config)
+    drafts = _draft_letters(config)
     hidden, (heads, kv_heads, head_dim) = builder.hidden, builder.heads(_attention_heads(config))
     mamba_heads, mamba_dim = config.integer("mamba_num_heads", default=1), config.integer("mamba_head_dim", default=64)
     state, groups = config.integer("ssm_state_size", default=128), config.integer("n_groups", default=8)
@@ -74,7 +75,7 @@ def nemotron_h(builder: Builder) -> Parts:
         return Layer(NoAttention(), tuple(matrices), (*norms, experts.correction_bias(expert_count)))
 
     def build(index: int, path: str) -> Layer:
-        path, kind = f"{path}.mixer", pattern[index]
+        path, kind = f"{path}.mixer", (pattern + drafts)[index]
         if kind == "M":
             return mamba(path)
         if kind == "*":
@@ -87,6 +88,13 @@ def nemotron_h(builder: Builder) -> Parts:
             return Layer(NoAttention(), feed_forward.plain(builder, path, hidden, width, bias=mlp_bias), norms)
         raise UnknownModel(f"hybrid_override_pattern has the layer kind {kind!r}", "correct config.json")
 
+    mtp = [build(len(pattern) + i, f"mtp.layers.{i}") for i in range(len(drafts))]
+    if mtp:  # the first joins embedding and hidden state, the last has a norm of its own
+        joined = builder.plain("eh_proj", hidden, 2 * hidden, "column")
+        mtp[0] = mtp[0]._replace(
+            matrices=(*mtp[0].matrices, joined), vectors=(*mtp[0].vectors, norm("mtp_norms", hidden, count=2))
+        )
+        mtp[-1] = mtp[-1]._replace(vectors=(*mtp[-1].vectors, norm("final_layernorm", hidden)))
     tied = builder.tied()
     kinds = list(enumerate(pattern)) if len(inner_sizes) > 1 else list(pattern)
     return Parts(
@@ -95,6 +103,7 @@ def nemotron_h(builder: Builder) -> Parts:
         head=None if tied else builder.head(),
         tied=tied,
         final_vectors=(norm("norm_f", hidden),),
+        mtp_layers=tuple(mtp),
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
@@ -113,6 +122,17 @@ def _layer_letters(config: ConfigReader) -> str:
         letters = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
         return "".join(letters.get(kind, "?") for kind in kinds[: config.layers(default=min(len(kinds), 1000))])
     return config.text_pattern("hybrid_override_pattern", config.layers())
+
+
+def _draft_letters(config: ConfigReader) -> str:
+    """The same for the layers of multi-token prediction (Nemotron 3 Super and Ultra); empty where there are none."""
+    if not config.count("num_nextn_predict_layers", default=0):
+        return ""
+    kinds = config.strings("mtp_layers_block_type", limit=64)
+    if kinds and "mtp_hybrid_override_pattern" not in config:
+        letters = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
+        return "".join(letters.get(kind, "?") for kind in kinds)
+    return config.text("mtp_hybrid_override_pattern")[:64]
 
 
 def _attention_heads(config: ConfigReader) -> ConfigReader:

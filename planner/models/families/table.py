@@ -83,6 +83,7 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     # vision-language models
     "Gemma3ForConditionalGeneration": ("multimodal", "gemma3", "embedding"),
     "Gemma4ForConditionalGeneration": ("gemma_n", "gemma4", "embedding"),
+    "Gemma4UnifiedForConditionalGeneration": ("gemma_n", "gemma4_unified", "embedding"),
     "Gemma4ForCausalLM": ("gemma_n", "gemma4_text", "embedding"),
     "Gemma3nForCausalLM": ("gemma_n", "gemma3n_text", "embedding"),
     "Qwen2VLForConditionalGeneration": ("multimodal", "qwen2_vl", ""),
@@ -118,6 +119,7 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "DeepseekV32ForCausalLM": ("deepseek", "deepseek", ""),
     "GlmMoeDsaForCausalLM": ("deepseek", "deepseek", ""),
     "Glm4MoeLiteForCausalLM": ("deepseek", "deepseek", ""),
+    "Mistral4ForCausalLM": ("deepseek", "mistral4", ""),
     "MiniCPM3ForCausalLM": ("deepseek", "minicpm3", ""),
     "YoutuForCausalLM": ("deepseek", "deepseek", ""),
     "DeepseekV4ForCausalLM": ("deepseek_v4", "deepseek_v4", ""),

@@ -1,0 +1,217 @@
+"""The words and variables of a TGI start → ``EngineConfig``.
+
+Source: the launcher of Hugging Face's text-generation-inference, 3.3.7. Every argument is also an environment variable in
+capitals (``MAX_TOTAL_TOKENS``), which the command line overrides. One table stands for all releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from planner.engines.config import CommandLine, EngineConfig, FlagValue, Word
+from planner.engines.version import version_key
+from planner.engines.vllm import _OTHER_VARIABLES, _Arg, _convert, _Reader, _variable, flag_provenance
+from planner.engines.vllm_flag_table import FlagTable
+from planner.provenance import Fact, Position, Unknown, from_file
+from planner.record import replace
+
+if TYPE_CHECKING:
+    from planner.documents.node import Node
+
+#: The newest release, what an unpinned image is assumed to hold; the project is in maintenance since.
+NEWEST_TGI = "3.3.7"
+_REMEDY = "annotate the object: planner/model: ORG/NAME"
+
+_KINDS = {
+    "int": "validation-workers num-shard speculate max-concurrent-requests max-best-of max-stop-sequences max-top-n-tokens"
+    " max-input-tokens max-total-tokens max-batch-prefill-tokens max-batch-total-tokens max-waiting-tokens max-batch-size"
+    " port prometheus-port master-port max-client-batch-size payload-limit graceful-termination-timeout",
+    "float": "waiting-served-ratio cuda-memory-fraction rope-factor watermark-gamma watermark-delta",
+    "str": "model-id revision quantize dtype kv-cache-dtype cuda-graphs hostname shard-uds-path master-addr"
+    " huggingface-hub-cache weights-cache-override rope-scaling otlp-endpoint otlp-service-name cors-allow-origin api-key"
+    " ngrok-authtoken ngrok-edge tokenizer-config-path lora-adapters usage-stats",
+    "optional-bool": "sharded",
+    "true": "trust-remote-code disable-custom-kernels json-output ngrok disable-grammar-support env enable-prefill-logprobs"
+    " disable-usage-stats disable-crash-reports",
+}
+_ALIASES = {"max-input-tokens": ["--max-input-length"], "port": ["-p"], "env": ["-e"]}
+_CHOICES = {
+    "dtype": ["bfloat16", "float16"],
+    "kv-cache-dtype": ["fp8_e4m3fn", "fp8_e5m2"],
+    "rope-scaling": ["dynamic", "linear"],
+    "usage-stats": ["no-stack", "off", "on"],
+    "quantize": [
+        "awq",
+        "bitsandbytes",
+        "bitsandbytes-fp4",
+        "bitsandbytes-nf4",
+        "compressed-tensors",
+        "eetq",
+        "exl2",
+        "fp8",
+        "gptq",
+        "marlin",
+    ],
+}
+
+
+@lru_cache(maxsize=1)
+def flag_table() -> FlagTable:
+    """The launcher's arguments."""
+    flags: dict[str, list[dict[str, Any]]] = {}
+    for kind, names in _KINDS.items():
+        for name in names.split():
+            variant: dict[str, Any] = {"kind": kind}
+            if name in _ALIASES:
+                variant["aliases"] = _ALIASES[name]
+            if name in _CHOICES:
+                variant["choices"] = _CHOICES[name]
+            flags[name] = [variant]
+    return FlagTable((0,), {"renamed": {}, "flags": flags})
+
+
+def parse(
+    words: Sequence[Word],
+    *,
+    version: Fact[str],
+    image: Fact[str] | None = None,
+    env: Mapping[str, Any] | None = None,
+    files: Mapping[str, Node] | None = None,
+    platform: str = "cuda",
+    command_line: CommandLine | None = None,
+) -> EngineConfig:
+    """The configuration that a command line and the container's variables stand for. Never raises on any input."""
+    del files
+    reader = _TGIReader(version_key(version.value, NEWEST_TGI), env or {})
+    start = 1 if words and words[0].text.rsplit("/", 1)[-1].startswith("text-generation-") else 0
+    reader.read(list(words[start:]), False)
+    return EngineConfig(
+        engine="tgi",
+        version=version,
+        version_key=reader.version,
+        model=reader.model_fact(version.value),
+        flags=reader.flags,
+        given=tuple(reader.given),
+        env=reader.environment(),
+        command_line=command_line,
+        image=image,
+        platform=platform,
+        unknown=tuple(reader.unknown),
+        positionals=tuple(reader.positionals),
+        argument_problems=tuple(reader.problems),
+    )
+
+
+def parse_argv(
+    flags: Sequence[str],
+    *,
+    version: Fact[str],
+    model: Fact[str] | None = None,
+    env: Mapping[str, Any] | None = None,
+    platform: str = "cuda",
+) -> EngineConfig:
+    """The configuration of flags behind ``planner budget … --``; ``model`` stands in where the flags name none."""
+    words = [Word(text, None, True, "option") for text in flags]
+    config = parse(words, version=version, env=env, platform=platform)
+    if model is None or config.model is not None:
+        return config
+    return replace(config, model=model, unknown=tuple(gap for gap in config.unknown if gap.fact != "model"))
+
+
+class _TGIReader(_Reader):
+    """The launcher's parser (clap): names are exact, values may follow ``=``."""
+
+    def __init__(self, version: tuple[int, ...], env: Mapping[str, Any]) -> None:
+        # not the parent's own, which would load vLLM's table
+        self.version = version
+        self.env = env
+        self.files = {}
+        self.table = flag_table()
+        self.flags = {}
+        self.given = []
+        self.unknown = []
+        self.positionals = []
+        self.problems = []
+        self.model = None
+        self.unknown_arguments = False
+
+    def read(self, words: list[Word], serve: bool) -> None:
+        """Read all arguments, then the variables that stand in for the missing ones."""
+        del serve
+        self.parse([_Arg(word.text, word) for word in words])
+        self.take_variables()
+        self.report_unknown_values()
+
+    def take_positional(self, word: Word) -> None:
+        """The launcher takes none."""
+        if not word.known:
+            self.unknown_words(word)
+            return
+        self.positionals.append(word)
+        self.problem(word, f"unexpected argument {word.text[:80]!r}")
+
+    def take_variables(self) -> None:
+        """Variables named like arguments in capitals."""
+        names = {name.upper().replace("-", "_"): name for name in self.table.flags}
+        names["MAX_INPUT_LENGTH"] = "max-input-tokens"
+        for variable, name in names.items():
+            if name in self.flags or variable not in self.env or name == "env":
+                continue
+            value, position = _value(self.env[variable])
+            if value is None:
+                if name in ("model-id", "num-shard", "quantize", "max-total-tokens", "cuda-memory-fraction"):
+                    self.store(FlagValue(name, None, variable, f"${variable}", position, position, False))
+                continue
+            if value == "":
+                continue
+            spec = self.table.flags[name]
+            try:
+                if spec.kind in ("true", "optional-bool"):
+                    converted: Any = value.strip().lower() in ("1", "true", "yes", "on")
+                else:
+                    converted = _convert(spec.kind, value.strip())
+            except ValueError as error:
+                self.problems.append((position, f"{variable}: {error}"))
+                continue
+            self.store(FlagValue(name, converted, variable, value, position, position))
+
+    def model_fact(self, version: str) -> Fact[str] | None:
+        """``--model-id`` or MODEL_ID; the launcher's own default is a small model nobody means to serve."""
+        del version
+        flag = self.flags.get("model-id")
+        if flag is not None and flag.known and flag.value:
+            return Fact(str(flag.value), flag_provenance(flag))
+        if flag is not None:
+            self.unknown = [gap for gap in self.unknown if gap.fact != "engine.flags.model-id"]
+            raw = (flag.raw or "")[:80]
+            variable = _variable(raw)
+            remedy = f"define {variable} in the container's env, or {_REMEDY}" if variable else _REMEDY
+            place = flag.value_position or flag.position
+            self.unknown.append(Unknown("model", f"{raw or '--model-id'} is not known", remedy, place))
+        elif self.unknown_arguments:
+            self.unknown.append(Unknown("model", "it may stand in arguments that are not expanded", _REMEDY))
+        else:
+            self.unknown.append(Unknown("model", "neither --model-id nor MODEL_ID is given", _REMEDY))
+        return None
+
+    def environment(self) -> dict[str, Fact[str]]:
+        """The variables that act as configuration, where their value is known."""
+        result: dict[str, Fact[str]] = {}
+        for name, variable in self.env.items():
+            if name not in _OTHER_VARIABLES and name not in ("TGI_WIGGLE_ROOM", "ATTENTION", "PREFIX_CACHING"):
+                continue
+            if isinstance(variable, Fact):
+                result[name] = variable
+            elif variable.value is not None:
+                result[name] = from_file(variable.value, variable.node.position)
+        return result
+
+
+def _value(variable: Any) -> tuple[str | None, Position | None]:
+    """The text of a variable (None where it is not known) and its place."""
+    if isinstance(variable, Fact):
+        return str(variable.value), variable.position
+    place: Position | None = variable.node.position if variable.node is not None else None
+    return variable.value, place

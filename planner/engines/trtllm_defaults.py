@@ -1,0 +1,112 @@
+"""``EngineConfig`` → ``TRTConfig`` for TensorRT-LLM's PyTorch backend. Source: reference on SGLang's memory, 16."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.engines.config import EngineConfig, Parallelism
+from planner.engines.trtllm_config import TRTConfig
+from planner.engines.vllm import flag_provenance
+from planner.provenance import Fact, Provenance, assumed, from_default
+
+if TYPE_CHECKING:
+    from planner.accelerators.accelerator import Accelerator
+    from planner.models.architecture import ModelArchitecture
+
+_MOST_RANKS = 1 << 14
+_MOST_TOKENS = 1 << 40
+
+
+def effective(
+    config: EngineConfig,
+    model: ModelArchitecture,
+    accelerator: Accelerator | None,
+    gpus_per_pod: int | None = None,
+    pods: int = 1,
+) -> TRTConfig:
+    """The settings of a ``trtllm-serve`` start that decide memory. Never raises for whatever the flags hold.
+
+    ``gpu_memory_utilization`` is the fraction of the memory that is free after loading and the dummy run.
+    """
+    del accelerator
+    name = "TensorRT-LLM default"
+    dtype = model.dtype if model.dtype in ("float16", "bfloat16") else "bfloat16"
+    stated = config.get("kv-cache-dtype")
+    cache: Fact[str]
+    if isinstance(stated, str) and stated not in ("auto", ""):
+        cache = Fact("fp8_e4m3" if stated == "fp8" else stated, flag_provenance(config.flags["kv-cache-dtype"]))
+    elif model.kv_cache_dtype_hint == "fp8":
+        cache = from_default("fp8_e4m3", f"{name}: the checkpoint asks for it")
+    else:
+        cache = from_default(dtype, f"{name}: the model's dtype")
+    derived = model.derived_max_len if model.derived_max_len > 0 else 2048
+    fraction = config.flags.get("kv-cache-free-gpu-memory-fraction")
+    share: Fact[float] = from_default(0.9, name)
+    if fraction is not None and fraction.known and isinstance(fraction.value, (int, float)) and 0 < fraction.value <= 1:
+        share = Fact(float(fraction.value), flag_provenance(fraction))
+    yes, no = from_default(True, name), from_default(False, name)
+    size, limit = _count(config, "kv-cache-max-bytes"), _count(config, "kv-cache-max-tokens")
+    return TRTConfig(
+        engine="trtllm",
+        version=config.version_key,
+        parallel=parallelism(config, gpus_per_pod, pods),
+        dtype=from_default(dtype, f"{name}: the checkpoint's own"),
+        kv_cache_dtype=cache,
+        max_model_len=_count(config, "max-seq-len") or from_default(derived, f"{name}: the model's length"),
+        max_num_seqs=_count(config, "max-batch-size") or from_default(2048, name),
+        max_num_batched_tokens=_count(config, "max-num-tokens") or from_default(8192, name),
+        gpu_memory_utilization=share,
+        block_size=_count(config, "tokens-per-block") or from_default(32, name),
+        enforce_eager=no,
+        chunked_prefill=Fact(config.get("enable-chunked-prefill") is True, Provenance("engine-default", name)),
+        prefix_caching=Fact(config.get("enable-block-reuse") is not False, Provenance("engine-default", name)),
+        hybrid_kv_cache_manager=no,
+        async_scheduling=yes,
+        capture_sizes=(1, 2, 4, 8, 16, 32, 64, 128),
+        cudagraph_mode="full",
+        kv_cache_memory_bytes=size,
+        quantization=model.quantization,
+        runner="trtllm",
+        derived_max_model_len=derived,
+        notes=_notes(config),
+        attention_data=config.get("enable-attention-dp") is True,
+        expert_ranks=_size(config, "ep-size"),
+        max_tokens=limit.value if limit else None,
+    )
+
+
+def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int = 1) -> Parallelism:
+    """Parallel sizes from flags and options; a size that cannot be known counts as 1."""
+    del gpus_per_pod, pods
+    return Parallelism(
+        tensor=_size(config, "tp-size"),
+        pipeline=_size(config, "pp-size"),
+        expert=_size(config, "ep-size") > 1,
+        context=1,
+        prefill_context=_size(config, "cp-size"),
+    )
+
+
+def _size(config: EngineConfig, name: str) -> int:
+    value = config.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 1
+    return min(max(value, 1), _MOST_RANKS)
+
+
+def _count(config: EngineConfig, name: str) -> Fact[Any] | None:
+    flag = config.flags.get(name)
+    if flag is None or not flag.known or isinstance(flag.value, bool) or not isinstance(flag.value, int):
+        return None
+    return Fact(flag.value, flag_provenance(flag)) if 0 < flag.value <= _MOST_TOKENS else None
+
+
+def _notes(config: EngineConfig) -> tuple[Provenance, ...]:
+    backend = config.get("backend")
+    if isinstance(backend, str) and backend not in ("", "pytorch"):
+        return (
+            assumed(
+                "", f"backend {backend[:40]} sizes its cache in its own way, the PyTorch backend's is assumed"
+            ).provenance,
+        )
+    return ()

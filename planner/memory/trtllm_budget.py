@@ -1,0 +1,75 @@
+"""The budget of a TensorRT-LLM rank (PyTorch backend): a fraction of what is free after loading and a dummy run.
+
+Source: reference on SGLang's memory, 16. Intervals are wide: no start-up logs stand behind them.
+"""
+
+from __future__ import annotations
+
+from planner.accelerators.accelerator import Accelerator
+from planner.engines.trtllm_config import TRTConfig
+from planner.estimate import Estimate, exactly
+from planner.memory.block_pool import difference, fixed_terms, pooled
+from planner.memory.budget import Input, MemoryBudget, Term
+from planner.memory.sglang_weights import Groups, split
+from planner.models.architecture import ModelArchitecture
+
+
+def trtllm_budget(
+    model: ModelArchitecture,
+    config: TRTConfig,
+    accelerator: Accelerator,
+    *,
+    gpus_per_pod: int | None = None,
+    kv_cache_memory: int | None = None,
+    given: dict[str, Term] | None = None,
+) -> MemoryBudget:
+    """Every rank of one engine on one kind of accelerator."""
+    fraction = config.gpu_memory_utilization
+    local = None
+    if config.attention_data:
+        tensor, experts = config.parallel.tensor, min(config.expert_ranks, config.parallel.tensor)
+        local = split(model, Groups(1, tensor, tensor, experts, max(1, tensor // experts), 0, tensor, tensor))
+    stages = []
+    for stage in range(config.parallel.pipeline):
+        terms = fixed_terms(model, config, accelerator, stage, local)
+        terms.update({name: term for name, term in (given or {}).items() if name in terms})
+        names = ("baseline", "weights", "activations", "non_torch")
+        used = [terms[name].bytes for name in names]
+        device = terms["device"].bytes
+        free = difference(device, used)
+        pool = Estimate(
+            int(free.low * fraction.value),
+            int(free.expected * fraction.value),
+            int(free.high * fraction.value),
+            "assumed",
+        )
+        formula = "(device − " + " − ".join(names) + ") × free-gpu-memory-fraction"
+        if config.kv_cache_memory_bytes is not None:
+            most = config.kv_cache_memory_bytes.value
+            pool = Estimate(min(pool.low, most), min(pool.expected, most), min(pool.high, most), "assumed")
+            formula = f"the smaller of {formula} and max_gpu_total_bytes"
+        if kv_cache_memory is not None:
+            pool, formula = exactly(kv_cache_memory, "given"), "given on the command line"
+        outside = difference(device, [*used, pool])
+        terms["requested"] = Term(
+            "requested",
+            Estimate(
+                device.low - outside.high, device.expected - outside.expected, device.high - outside.low, "assumed"
+            ),
+            "what is in use once the cache is there",
+            (Input("free-gpu-memory-fraction", f"{fraction.value:g}", str(fraction.provenance)),),
+        )
+        terms["outside"] = Term("outside", outside, "device − requested: what the fraction leaves free")
+        terms["kv_available"] = Term("kv_available", pool, formula)
+        stages.append(terms)
+    notes = ["the peak of the dummy run is assumed: no logs of this engine stand behind it"]
+    notes += [note.text for note in config.notes]
+    return pooled(
+        model,
+        config,
+        stages,
+        gpus_per_pod=gpus_per_pod,
+        notes=tuple(notes),
+        most_tokens=config.max_tokens,
+        attention_ranks=1 if config.attention_data else None,
+    )
