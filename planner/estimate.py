@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from planner.record import NamedTuple
 
 #: From the surest to the least sure; a sum is as sure as its least sure part.
 BASES = ("exact", "given", "derived", "measured", "assumed")

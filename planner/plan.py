@@ -4,10 +4,10 @@ kind of accelerator, with every fact that rules and reports read and with what c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
-from planner.record import dataclass
+from planner.record import NamedTuple, dataclass
 from planner.settings import Settings
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_mem
     ``kv_cache_memory``: bytes of each rank's cache, taken as given.
     """
     from planner.engines.detect import find_engines
+    from planner.stated import starts_of
     from planner.workloads.extract import extract
 
     documents = [document for content in files for document in content.documents]
@@ -109,7 +110,7 @@ def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_mem
             for container in pod.containers:
                 if container.init and not container.sidecar:
                     continue
-                starts = find_engines(container)
+                starts = starts_of(container, find_engines(container))
                 # Several starts in one script are branches of a condition (leader or worker) as a rule; the first that
                 # serves stands for all, and rules that count GPUs know that there are more.
                 if starts:
@@ -136,11 +137,12 @@ def _plan_start(
 ) -> Iterator[Plan]:
     from planner.accelerators.labels import from_pod
     from planner.accelerators.resources import gpu_count
+    from planner.stated import with_accelerator, with_model
 
     start = starts[0]
-    engine = _engine_config(workload, pod, container, start, settings)
+    engine = with_model(_engine_config(workload, pod, container, start, settings), container)
     gpus, resource, kind = gpu_count(container, pod)
-    choice = from_pod(pod, container, workload.annotations)
+    choice = with_accelerator(from_pod(pod, container, workload.annotations), pod)
     pods = workload.group_size
     base = Plan(
         engine=engine,
@@ -153,7 +155,7 @@ def _plan_start(
         gpu_resource=resource,
         gpu_kind=kind,
         pods=pods,
-        starts=len(starts),
+        starts=max(len(starts), container.copies),
     )
     mapped = annotation(workload, pod, "model")
     overrides = dict(settings.models)
@@ -166,26 +168,19 @@ def _plan_start(
 def _engine_config(
     workload: Workload, pod: Pod, container: Container, start: EngineStart, settings: Settings
 ) -> EngineConfig:
-    from planner.engines.config import EngineConfig
     from planner.engines.image import engine_version_from_image, image_platform
+    from planner.stated import platform_of
 
     image = container.image.value if container.image else ""
-    platform = image_platform(image)
+    platform = platform_of(container, pod, image_platform(image))
+    files = {path: node for mount in container.mounts for path, node in mount.files}
     if start.engine != "vllm":
-        return EngineConfig(
-            engine=start.engine,
-            version=assumed("", "not read for this engine"),
-            version_key=(),
-            model=None,
-            flags={},
-            command_line=start.command_line,
-            image=container.image,
-            platform=platform,
-        )
+        from planner.engines.recognised import read
+
+        return read(start, container, files=files, platform=platform)
     from planner.engines.vllm import parse
 
     version = _version(workload, pod, container, settings, engine_version_from_image(image)[:2])
-    files = {path: node for mount in container.mounts for path, node in mount.files}
     return parse(
         start.command_line.words,
         version=version,
@@ -218,6 +213,8 @@ def _version(
     configured = settings.engine_versions.get("vllm")
     if configured:
         return Fact(configured, Provenance("config", settings.source or "--engine-version"))
+    if container.engine_version is not None:
+        return container.engine_version
     key, text = from_image
     if key:
         place = container.image.position if container.image else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from planner.record import dataclass
+from planner.record import NamedTuple, dataclass
 
 T = TypeVar("T")
 

@@ -1,9 +1,10 @@
-"""Frozen dataclasses that cost nothing to define.
+"""Frozen dataclasses and named tuples that cost nothing to define.
 
-``dataclasses`` writes and compiles several methods for every class, and imports ``inspect`` to do so: together a fifth of
-the time in which a manifest is linted. These classes share their methods instead. To a type checker they *are* the
-standard library's, so that they are checked as such; at run time they offer what this project uses of them: keyword and
-positional arguments, defaults, inheritance, equality by value, ``replace``, and a refusal to be changed.
+``dataclasses`` and ``typing.NamedTuple`` write and compile methods for every class, and the former imports ``inspect`` to do
+so: together a fifth of the time in which a manifest is linted. These classes share their methods instead. To a type
+checker they *are* the standard library's, so that they are checked as such; at run time they offer what this project uses
+of them: keyword and positional arguments, defaults, equality by value, ``replace`` or ``_replace``, and, for dataclasses,
+inheritance and a refusal to be changed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
     from dataclasses import replace as replace
+    from typing import NamedTuple as NamedTuple
 else:
+    from _collections import _tuplegetter
 
     class _Factory:
         __slots__ = ("make",)
@@ -84,3 +87,61 @@ else:
     def replace(record, /, **changes):
         """A copy with other values for some fields."""
         return type(record)(**{**record.__dict__, **changes})
+
+    class _NamedTupleMeta(type):
+        """Turns a class body with annotated fields into a tuple with names, as ``typing.NamedTuple`` does."""
+
+        def __new__(mcs, name, bases, namespace):  # noqa: N804 - a metaclass
+            if bases == ():
+                return type.__new__(mcs, name, bases, namespace)
+            names = tuple(namespace.get("__annotations__", None) or _annotations(namespace))
+            defaults = {field: namespace.pop(field) for field in names if field in namespace}
+            body = {field: _tuplegetter(place, field) for place, field in enumerate(names)}
+            methods = {
+                "__new__": _tuple_new, "__repr__": _tuple_repr, "_replace": _tuple_replace, "_asdict": _tuple_asdict,
+                "_make": _tuple_make, "__getnewargs__": tuple, "__slots__": (), "_fields": names,
+                "_field_defaults": defaults, "__match_args__": names,
+            }  # fmt: skip
+            return type(name, (tuple,), {**methods, **body, **namespace})
+
+    def _annotations(namespace):
+        """Annotations of a class body where Python makes them on demand (3.14 and newer)."""
+        make = namespace.get("__annotate_func__") or namespace.get("__annotate__")
+        return make(4) if make else {}
+
+    def _tuple_new(cls, *args, **kwargs):
+        names = cls._fields
+        if len(args) != len(names):
+            given = dict(zip(names, args, strict=False))
+            if kwargs.keys() & given.keys() or len(args) > len(names):
+                raise TypeError(f"{cls.__name__}: values given twice")
+            values = {**cls._field_defaults, **given, **kwargs}
+            try:
+                args = [values[name] for name in names]
+            except KeyError as error:
+                raise TypeError(f"{cls.__name__}: missing {error}") from None
+            if len(values) != len(names):
+                raise TypeError(f"{cls.__name__}: unknown {', '.join(values.keys() - set(names))}")
+        elif kwargs:
+            raise TypeError(f"{cls.__name__}: values given twice or unknown: {', '.join(kwargs)}")
+        return tuple.__new__(cls, args)
+
+    def _tuple_repr(self):
+        values = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        return f"{type(self).__name__}({values})"
+
+    def _tuple_replace(self, /, **changes):
+        made = tuple.__new__(type(self), map(changes.pop, self._fields, self))
+        if changes:
+            raise ValueError(f"{type(self).__name__} has no fields {', '.join(changes)}")
+        return made
+
+    def _tuple_asdict(self):
+        return dict(zip(self._fields, self, strict=True))
+
+    @classmethod
+    def _tuple_make(cls, values):
+        return cls(*values)
+
+    class NamedTuple(metaclass=_NamedTupleMeta):
+        """What ``typing.NamedTuple`` is, without a method of its own for every class."""

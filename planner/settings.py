@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem

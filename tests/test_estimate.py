@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.estimate import BASES, ZERO, Estimate, exactly
@@ -21,6 +21,7 @@ def ordered(value: Estimate) -> bool:
     return value.low <= value.expected <= value.high
 
 
+@settings(max_examples=60, deadline=None)
 @given(estimates(), estimates())
 def test_sums_and_differences_keep_their_bounds(a: Estimate, b: Estimate) -> None:
     total, rest = a.plus(b), a.minus(b)
@@ -30,6 +31,7 @@ def test_sums_and_differences_keep_their_bounds(a: Estimate, b: Estimate) -> Non
     assert a.plus(b) == b.plus(a)
 
 
+@settings(max_examples=60, deadline=None)
 @given(estimates(), estimates())
 def test_any_pair_of_true_values_lies_within_the_bounds(a: Estimate, b: Estimate) -> None:
     for left in (a.low, a.expected, a.high):
@@ -38,11 +40,13 @@ def test_any_pair_of_true_values_lies_within_the_bounds(a: Estimate, b: Estimate
             assert a.minus(b).low <= left - right <= a.minus(b).high
 
 
+@settings(max_examples=60, deadline=None)
 @given(estimates())
 def test_zero_changes_nothing(a: Estimate) -> None:
     assert a.plus(ZERO) == a.minus(ZERO) == a.times(1) == a
 
 
+@settings(max_examples=60, deadline=None)
 @given(estimates(), st.floats(0, 8))
 def test_scaling_keeps_the_order(a: Estimate, factor: float) -> None:
     assert ordered(a.times(factor))

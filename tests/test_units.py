@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.units import GIB, ceil_div, format_bytes, format_gib, parse_quantity, round_up
@@ -34,6 +34,7 @@ def test_no_quantities(text: str) -> None:
         parse_quantity(text)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="0123456789.eE+-KMGTPimunk ", max_size=12))
 def test_any_text_is_a_finite_number_or_refused(text: str) -> None:
     try:
@@ -64,6 +65,7 @@ def test_format_gib_writes_the_unit_out() -> None:
     assert format_gib(2**30 * 1234.5, 1) == "1,234.5 GiB"
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**18), st.integers(1, 10**9))
 def test_ceil_div_and_round_up(value: int, by: int) -> None:
     assert (ceil_div(value, by) - 1) * by < value <= ceil_div(value, by) * by or value == 0

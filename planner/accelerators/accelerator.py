@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.estimate import Estimate
 from planner.provenance import Position
-from planner.record import dataclass
+from planner.record import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, eq=False)

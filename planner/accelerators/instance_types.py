@@ -6,13 +6,13 @@ import json
 import os
 import re
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.accelerators.accelerator import Accelerator
 from planner.accelerators.catalog import candidates, named
 from planner.accelerators.partitions import fraction
 from planner.estimate import Estimate
-from planner.record import replace
+from planner.record import NamedTuple, replace
 
 _FOLDER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "accelerators", "instances"

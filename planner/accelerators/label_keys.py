@@ -6,11 +6,11 @@ One function per cloud or vendor; ``meaning`` asks them in turn. A label that sa
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
 from planner.accelerators.catalog import all_accelerators, candidates, named
 from planner.accelerators.partitions import canonical_profile, fraction, resolve
+from planner.record import NamedTuple
 from planner.units import MIB
 
 

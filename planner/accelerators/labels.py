@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.accelerators.accelerator import Accelerator, Choice
 from planner.accelerators.resources import DeviceRequest, device_class, device_request
 from planner.estimate import Estimate
 from planner.provenance import Fact, Position
-from planner.record import replace
+from planner.record import NamedTuple, replace
 
 if TYPE_CHECKING:
     from planner.accelerators.label_keys import Meaning

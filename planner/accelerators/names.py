@@ -7,7 +7,8 @@ words say nothing and are dropped. Two names mean the same card when these three
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from planner.record import NamedTuple
 
 #: Longer names are cut: a Kubernetes label value has at most 63 characters.
 MAX_LENGTH = 160

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.provenance import Fact, Position, from_file
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.workloads.workload import Container, Pod

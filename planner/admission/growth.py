@@ -8,9 +8,9 @@ so that its blocks stop growing. Recurrent states never grow. Sources: vLLM ``v1
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from planner.memory.budget import KVGroup, KVPlan
+from planner.record import NamedTuple
 
 
 class Growth(NamedTuple):

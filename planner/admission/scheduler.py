@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from math import ceil
-from typing import NamedTuple
 
 from planner.admission.growth import (
     Growth,
@@ -26,6 +25,7 @@ from planner.admission.growth import (
     merged,
     shared_blocks_of,
 )
+from planner.record import NamedTuple
 
 #: first releases that look at the whole prompt before they admit a request, and that take ``--watermark``
 FULL_INPUT_SINCE = (0, 19, 0)
@@ -555,7 +555,7 @@ class _Run:
                 continue
             remainder = (offset - self.ahead) % growth.block_size
             self.counts[index][remainder] += growth.copies
-            if full <= end:
+            if full <= end + 1:  # the step after the last one still finds it in the counts
                 heappush(self.capping, (full, request, offset, index, growth.copies))
 
     def _stop_decoding(self, request: int) -> None:

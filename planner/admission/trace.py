@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.admission.scheduler import Requests
+from planner.record import NamedTuple
 
 #: column → the names it goes by, compared without case, spaces and underscores
 _NAMES = {

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from planner.accelerators.accelerator import Accelerator
 from planner.calibration.records import Record, read
 from planner.memory import coefficients, runtime
-from planner.memory.activations import is_eager, phases, sampler_kind
+from planner.memory.activations import encoder_kind, fused_experts, is_eager, phases, sampler_kind
 from planner.memory.coefficients import Spread
 from planner.memory.graphs import captured_graphs, counts_graphs, graph_memory
 from planner.memory.kv_specs import LayoutRefused
@@ -28,6 +28,8 @@ from planner.units import GIB
 
 #: Set-ups (model and device) that a coefficient needs before its expectation moves.
 _ENOUGH = 3
+#: Set-ups from which on single logs at the ends may fall outside of the interval.
+_MANY = 5
 #: Printed weights that differ from the model's by more than this belong to another configuration than the log states.
 _SAME_WEIGHTS = 0.03
 #: Printed values are rounded to this many GiB, and device memory is known about as well.
@@ -93,22 +95,38 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def spread(before: Spread, observations: Sequence[Observation]) -> Spread:
-    """The coefficient that the observations give: their median, and an interval that meets eight in ten of them, each of which
-    is an interval itself (what rounding leaves open is no spread of the coefficient). With fewer than three set-ups the
-    expectation stays, and the interval grows to meet what was seen."""
+    """The coefficient that the observations give: the median over set-ups, and an interval that meets eight in ten of them, each
+    of which is an interval itself (what rounding leaves open is no spread of the coefficient). Of few set-ups it meets all
+    logs, and with fewer than three the expectation stays, and the interval only grows."""
     if not observations:
         return before
     lows = [observation.value + observation.rounding for observation in observations]
     highs = [observation.value - observation.rounding for observation in observations]
-    if len({observation.setup for observation in observations}) < _ENOUGH:
+    kinds = by_setup(observations)
+    if len(kinds) < _ENOUGH:
         return max(0.0, min(before[0], *lows, before[1])), before[1], max(before[2], *highs)
-    middle = quantile([observation.value for observation in observations], 0.5)
+    middle = quantile([observation.value for observation in kinds], 0.5)
     least = _LEAST_HALF_WIDTH * middle
+    if len(kinds) < _MANY:
+        return max(0.0, min(middle - least, *lows)), middle, max(middle + least, *highs)
     return (
-        max(0.0, min(middle - least, quantile(lows, 0.1))),
+        max(0.0, min(middle - least, quantile([o.value + o.rounding for o in kinds], 0.1))),
         middle,
-        max(middle + least, quantile(highs, 0.9)),
+        max(middle + least, quantile([o.value - o.rounding for o in kinds], 0.9)),
     )
+
+
+def by_setup(observations: Sequence[Observation]) -> list[Observation]:
+    """One observation for each set-up, its median: many logs of one machine are no more evidence than one."""
+    setups: dict[str, list[Observation]] = defaultdict(list)
+    for observation in observations:
+        setups[observation.setup].append(observation)
+    return [
+        each[0]._replace(
+            value=quantile([o.value for o in each], 0.5), rounding=quantile([o.rounding for o in each], 0.5)
+        )
+        for each in setups.values()
+    ]
 
 
 def usable(record: Record) -> bool:
@@ -132,6 +150,10 @@ def usable(record: Record) -> bool:
         quantization=config.quantization,
         max_model_len=config.max_model_len.value,
         cpu_offload_gib=config.cpu_offload_gib,
+        max_num_batched_tokens=config.max_num_batched_tokens.value,
+        mtp=config.speculative_method == "mtp",
+        towers=config.towers_loaded,
+        whole_towers=config.towers_whole,
     )
     return abs(predicted.bytes.expected / GIB - printed) <= _SAME_WEIGHTS * printed
 
@@ -177,7 +199,7 @@ def sampler_observations(records: Iterable[Record]) -> dict[str, list[Observatio
         kept = sizes.experts * coefficients.EXPERTS_KEPT[1] if config.version >= (0, 13) else 0.0
         peak = measured[0] * GIB - sizes.hidden - sizes.encoded - kept - coefficients.PROFILE_SLACK_GIB[1] * GIB
         value = peak / sizes.entries
-        if kind == "torch" and (0, 8, 3) <= config.version < (0, 11) and value < 24:
+        if kind == "torch" and (0, 8, 3) <= config.version < (0, 11, 1) and value < 24:
             kind = "flashinfer"  # these releases take it where it is installed; the two are far apart
         found[kind].append(Observation(record.id, value, measured[1] * GIB / sizes.entries, _setup(record)))
     return found
@@ -185,7 +207,8 @@ def sampler_observations(records: Iterable[Record]) -> dict[str, list[Observatio
 
 def _forward(record: Record, forward: int, experts: int) -> float:
     factor = coefficients.FORWARD_FACTOR["eager" if is_eager(record.config) else "compiled"][1]
-    return factor * forward + experts * coefficients.EXPERTS_FACTOR[1]
+    kernel = "fused" if fused_experts(record.model, record.config, record.accelerator) else "staged"
+    return factor * forward + experts * coefficients.EXPERTS_FACTOR[kernel][1]
 
 
 def _setup(record: Record) -> str:
@@ -209,6 +232,26 @@ def forward_observations(records: Iterable[Record]) -> dict[str, list[Observatio
         kind = "eager" if is_eager(record.config) else "compiled"
         found[kind].append(
             Observation(record.id, peak / sizes.forward, measured[1] * GIB / sizes.forward, _setup(record))
+        )
+    return found
+
+
+def encoder_observations(records: Iterable[Record]) -> dict[str, list[Observation]]:
+    """Peak of the multimodal encoder over the tensor sizes of one of its layers, from logs in which it decides."""
+    found: dict[str, list[Observation]] = defaultdict(list)
+    for record in records:
+        measured = activations_of(record)
+        if measured is None or record.version_assumed:
+            continue
+        sizes = phases(record.model, record.config)
+        kind = encoder_kind(record.model)
+        expected = sizes.encoder * coefficients.ENCODER_FACTOR[kind][1]
+        sampling = sizes.entries * coefficients.SAMPLER_BYTES[sampler_kind(record.config)][1] + sizes.hidden
+        if not sizes.encoder or expected < _DECIDES * max(sampling, _forward(record, sizes.forward, sizes.experts)):
+            continue
+        peak = measured[0] * GIB - coefficients.PROFILE_SLACK_GIB[1] * GIB
+        found[kind].append(
+            Observation(record.id, peak / sizes.encoder, measured[1] * GIB / sizes.encoder, _setup(record))
         )
     return found
 
@@ -263,9 +306,26 @@ def _total_in(note: str) -> float | None:
     return _float(words[0]) if words and "GiB total" in note else None
 
 
-def communicator_observations(records: Iterable[Record]) -> dict[str, list[Observation]]:
+def communicator_observations(
+    records: Iterable[Record], overheads: Iterable[dict[str, str]]
+) -> dict[str, list[Observation]]:
     """What several ranks add to the non-torch memory, by link: printed, or what is left of the overhead."""
+    from planner.accelerators.catalog import lookup
+    from planner.engines.version import NEWEST_VLLM, version_key
+
     found: dict[str, list[Observation]] = defaultdict(list)
+    for row in overheads:
+        value, source = _float(row.get("value_gib")), row.get("source") or ""
+        ranks = row.get("tp") or ""
+        named = (row.get("accelerator") or "").partition(" ")[0]
+        accelerator = lookup(named) if row.get("engine") == "vllm" and row.get("what") == "non_torch_memory" else None
+        if accelerator is None or value is None or not ranks.isdecimal() or source.startswith("dev log"):
+            continue
+        link = runtime.link_of(accelerator, int(ranks), version_key(row.get("version") or NEWEST_VLLM))
+        if link:
+            share = value - coefficients.NON_TORCH_GIB[runtime.device_class(accelerator)][1]
+            share /= int(ranks) if link == "pcie" else 1
+            found[link].append(Observation(source[:60], share, 0.01, source))
     for record in records:
         link = runtime.link_kind(record.config, record.accelerator)
         if not link or record.version_assumed or record.accelerator is None:
@@ -274,12 +334,14 @@ def communicator_observations(records: Iterable[Record]) -> dict[str, list[Obser
         value, doubt = record.printed.non_torch, 0.005
         if value is None:
             overhead = record.overhead
-            if overhead is None or not usable(record) or counts_graphs(record.config, record.accelerator):
+            if overhead is None or not usable(record):
                 continue
+            if counts_graphs(record.config, record.accelerator):
+                overhead -= graph_memory(record.model, record.config).bytes.expected / GIB
             from planner.memory.activations import profile_peak
 
             peak = profile_peak(record.model, record.config, record.accelerator).bytes
-            if (peak.high - peak.low) > 0.5 * GIB:
+            if (peak.high - peak.low) > 1.1 * GIB:
                 continue
             value, doubt = overhead - peak.expected / GIB, (peak.high - peak.low) / GIB / 4
         share = (value - alone) / (record.config.parallel.world if link == "pcie" else 1)
@@ -333,7 +395,10 @@ def fit(records: Sequence[Record], overheads: Sequence[dict[str, str]]) -> list[
     alone, used = non_torch_observations(records, overheads)
     for kind, before in coefficients.NON_TORCH_GIB.items():
         add(f"NON_TORCH_GIB.{kind}", before, alone.get(kind, []))
-    links = communicator_observations(good)
+    encoders = encoder_observations(good)
+    for kind, before in coefficients.ENCODER_FACTOR.items():
+        add(f"ENCODER_FACTOR.{kind}", before, encoders.get(kind, []))
+    links = communicator_observations(good, overheads)
     for kind, before in coefficients.COMMUNICATORS_GIB.items():
         add(f"COMMUNICATORS_GIB.{kind}", before, links.get(kind, []))
     add("CONTEXT_GIB", coefficients.CONTEXT_GIB, used)
@@ -352,7 +417,7 @@ def _fitted_graphs(captures: Sequence[tuple[Record, float, float]]) -> list[Fitt
         ratios.append(
             Observation(record.id, printed / ((base + slope * work) * factor), 0.005 / printed, _setup(record))
         )
-    low, high = (quantile([ratio.value for ratio in ratios], share) for share in (0.1, 0.9))
+    low, high = (quantile([ratio.value for ratio in by_setup(ratios)], share) for share in (0.1, 0.9))
     scaled = [(coefficient * low, coefficient, coefficient * high) for coefficient in (base, slope)]
     return [
         Fitted("GRAPH_BASE_GIB", coefficients.GRAPH_BASE_GIB, scaled[0], ()),

@@ -20,6 +20,7 @@ from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig
 from planner.memory.budget import MemoryBudget
 from planner.models.architecture import ModelArchitecture
+from planner.provenance import Fact, Provenance
 from planner.units import GIB
 
 #: Fields that stand for a flag of their own.
@@ -36,17 +37,33 @@ _FIELD_FLAGS = {
 #: Further flags that decide memory, taken from the text of the command where it is a command or a dict of arguments.
 _TEXT_FLAGS = frozenset(
     (
+        "async-scheduling",
+        "attention-backend",
         "block-size",
+        "compilation-config",
         "cpu-offload-gb",
+        "decode-context-parallel-size",
         "disable-custom-all-reduce",
+        "enable-eplb",
         "enable-lora",
+        "enable-prefix-caching",
+        "kv-cache-memory-bytes",
         "language-model-only",
         "limit-mm-per-prompt",
+        "mamba-ssm-cache-dtype",
         "max-cudagraph-capture-size",
         "max-lora-rank",
         "max-loras",
+        "mm-encoder-tp-mode",
+        "no-async-scheduling",
+        "no-enable-prefix-caching",
+        "num-gpu-blocks-override",
+        "skip-mm-profiling",
+        "speculative-config",
     )
 )
+#: Variables that decide memory, where the command text sets them.
+_TEXT_VARIABLES = ("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_FLASHINFER_SAMPLER", "VLLM_USE_V1")
 _LONGEST_TEXT = 10_000
 
 
@@ -80,11 +97,13 @@ class Record(NamedTuple):
 
     @property
     def overhead(self) -> float | None:
-        """GiB between the engine's share and weights + cache: everything that it charges beside the weights."""
+        """GiB between the engine's share and weights + cache: everything that it charges beside the weights. None where that
+        is not known, or negative, which no one start can print."""
         if self.printed.available is None or self.printed.weights is None or not self.device:
             return None
         share = self.config.gpu_memory_utilization.value * self.device
-        return share - self.printed.weights - self.printed.available
+        rest = share - self.printed.weights - self.printed.available
+        return rest if rest >= 0 else None
 
     def budget(self) -> MemoryBudget | None:
         """The planner's budget for this start, None where the log names no device. Raises what ``vllm_budget`` raises."""
@@ -124,7 +143,7 @@ def record_of(case: dict[str, Any]) -> Record | None:
     from planner.engines.vllm_defaults import effective
     from planner.models.architecture import UnknownModel
     from planner.models.resolve import resolve
-    from planner.provenance import Fact, Provenance, assumed
+    from planner.provenance import assumed
 
     model_name, gpu = case.get("model"), case.get("gpu")
     if not isinstance(model_name, str) or case.get("engine") not in (None, "vllm"):
@@ -148,6 +167,7 @@ def record_of(case: dict[str, Any]) -> Record | None:
         arguments(case),
         version=version,
         model=Fact(model_name, Provenance("given", "the log")),
+        env=_variables(str(case.get("flags") or "")[:_LONGEST_TEXT]),
         platform="rocm" if accelerator is not None and accelerator.vendor == "amd" else "cuda",
     )
     config = effective(engine, model, accelerator, None)
@@ -169,7 +189,7 @@ def record_of(case: dict[str, Any]) -> Record | None:
         outcome=str(case.get("outcome") or ""),
         device=known if known is not None and plausible else expected,
         device_known=plausible,
-        version_assumed=release is None,
+        version_assumed=engine.version.provenance.source == "assumption",
     )
 
 
@@ -219,6 +239,16 @@ def _from_text(text: str) -> list[str]:
         if inline or not follows.startswith("--"):
             words.append(inline or follows)
     return words
+
+
+def _variables(text: str) -> dict[str, Fact[str]]:
+    """Variables of ``_TEXT_VARIABLES`` that a command text sets (``NAME=VALUE``)."""
+    found = {}
+    for name in _TEXT_VARIABLES:
+        match = re.search(rf"\b{name}=([^\s;,'\"]{{1,20}})", text)
+        if match:
+            found[name] = Fact(match.group(1), Provenance("given", "the log"))
+    return found
 
 
 def _number(case: dict[str, Any], key: str) -> float | None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, NamedTuple
+from typing import Any
+
+from planner.record import NamedTuple
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.documents.compose import Composed, Root
 from planner.documents.document import Comment, Document
 from planner.documents.tree import Raw, Sequence
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 _COMMENT: Final = re.compile(r"(?<!\S)#[ \t]*planner:[ \t]*([^\r\n]*)")
 _BARE: Final = re.compile(r"[ \t]*(?:#.*|---[ \t]*(?:#.*)?)?")

@@ -7,7 +7,7 @@ one is a loop, so that depth, number of nodes and the size of expanded aliases a
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from yaml import YAMLError
 from yaml._yaml import CParser
@@ -28,6 +28,7 @@ from planner.documents.source import Source
 from planner.documents.syntax import conflict_marker, explain
 from planner.documents.tree import Mapping, Raw, Scalar, Sequence, start_of
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 #: Levels of nesting, aliases written out. The deepest manifests (schemas in CRDs) have about 40.
 DEEPEST: Final = 120

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.documents.document import Notice, Problem
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 #: File names that a walk reads.
 SUFFIXES: Final = (".yaml", ".yml", ".json")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.documents.node import Node
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 
 class Problem(NamedTuple):

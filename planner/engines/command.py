@@ -9,13 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from planner.documents.node import Node
 from planner.engines.config import CommandLine, Word
 from planner.engines.pieces import KNOWN, UNKNOWN, Field, Piece, Script, text_of, to_word, unexpanded_in
 from planner.engines.variables import Variables, expand_references
 from planner.engines.wrappers import program_in, shell_call
+from planner.record import NamedTuple
 from planner.workloads.workload import Arg, Container
 
 #: More elements than this are not looked at; Linux takes about as many arguments (ARG_MAX, 2 MiB) of real length.

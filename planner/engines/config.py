@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.provenance import Fact, Position, Provenance, Unknown
-from planner.record import dataclass, field
+from planner.record import NamedTuple, dataclass, field
 
 
 class Word(NamedTuple):
@@ -157,8 +157,6 @@ class EffectiveConfig:
     attention_backend: str = ""
     #: layers that ``--kv-cache-dtype-skip-layers`` leaves at the model's dtype: indices or kinds
     kv_cache_skip_layers: tuple[str, ...] = ()
-    #: whether ranks may exchange data by the engine's own all-reduce
-    custom_all_reduce: bool = True
     #: expert load balancing, which needs a buffer even without redundant experts
     expert_balancing: bool = False
     #: (layers in a group, how many of them are offloaded, layers fetched ahead) of ``--offload-group-size``

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from planner.engines.command import Start, program_starts
 from planner.engines.config import CommandLine, Word
 from planner.engines.image import parse_image
 from planner.engines.pieces import Field, is_known, to_word
 from planner.engines.variables import Variables
+from planner.record import NamedTuple
 from planner.workloads.workload import Container
 
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism

@@ -6,9 +6,9 @@ Sources: the reference grammar of github.com/distribution/reference; tag pages o
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from planner.engines.pieces import placeholder_in
+from planner.record import NamedTuple
 
 
 class ImageRef(NamedTuple):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple
 
 from planner.documents.node import Node
 from planner.engines.config import Word
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 #: The piece's text is what the program gets.
 KNOWN = 0

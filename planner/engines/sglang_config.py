@@ -14,7 +14,7 @@ class SGLangConfig(EffectiveConfig):
     ``max_num_seqs`` max-running-requests, ``max_num_batched_tokens`` the prefill chunk (or max-prefill-tokens where
     chunking is off), ``block_size`` the page size, ``max_model_len`` the context length, ``capture_sizes`` the decode graphs.
 
-    ``attention_data``: ranks groups of data-parallel attention (they add no GPUs); ``attention_context``: ranks that split
+    ``attention_data``: groups of ranks for data-parallel attention (they add no GPUs); ``attention_context``: ranks that split
     the prompt; ``expert_ranks``: expert parallel size; ``dense_tensor``: moe-dense-tp-size (0: as the tensor size);
     ``head_data``: whether the LM head is split over the attention group only; ``shared_replicated``: whether shared experts
     are whole on every rank.
@@ -58,7 +58,5 @@ class SGLangConfig(EffectiveConfig):
     """Bytes taken out of the pool for multimodal features."""
     prealloc: int = 0
     """Bytes of symmetric memory set aside before the pool is sized."""
-    workspace_gib: float = 0.0
-    """Attention work space beyond the usual (AITER)."""
     kv_disabled: bool = False
     """Prefill only, without any cache."""

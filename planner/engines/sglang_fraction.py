@@ -6,7 +6,7 @@ Sizes are MiB as the driver tool prints them (0: not known). Source: ``ServerArg
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from planner.record import NamedTuple
 
 Version = tuple[int, ...]
 

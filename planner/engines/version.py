@@ -50,6 +50,15 @@ def is_version(text: str) -> bool:
     return re.fullmatch(_VERSION, text.strip()) is not None
 
 
+def is_placeholder(text: str) -> bool:
+    """Whether a version is no release but what a build from source says of itself where the tags are missing (``0.0.0``,
+    ``0.1.dev20051+g487ecf187``). vLLM's own releases before 0.2 have no images."""
+    try:
+        return parse_version(text) < (0, 2)
+    except ValueError:
+        return False
+
+
 def version_key(text: str, newest: str = NEWEST_VLLM) -> tuple[int, ...]:
     """``parse_version``, with ``newest`` where the text is no version."""
     try:

@@ -11,13 +11,13 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planner.engines.config import CommandLine, EngineConfig, FlagValue, Word
-from planner.engines.version import version_key
+from planner.engines.version import NEWEST_VLLM, is_placeholder, version_key
 from planner.engines.vllm_flag_table import FlagSpec, FlagTable, Option, flag_table
-from planner.provenance import Fact, Position, Provenance, Unknown, from_default, from_file
-from planner.record import replace
+from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_default, from_file
+from planner.record import NamedTuple, replace
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -70,6 +70,9 @@ def parse(
     before it) or with its arguments. ``env``: name → ``EnvVar`` (or ``Fact[str]``). ``files``: absolute path → node of
     the text, for ``--config FILE``. Model and every value carry the place they stand at.
     """
+    if is_placeholder(version.value):
+        stated = version.value[:60]
+        version = assumed(NEWEST_VLLM, f"{stated} is a build from source: vLLM {NEWEST_VLLM}, the newest known, is assumed")
     reader = _Reader(version_key(version.value), env or {}, files or {})
     start, serve = _program_length(words)
     reader.read(list(words[start:]), serve)

@@ -6,7 +6,9 @@ Reads YAML events instead of composing nodes, so that nesting and aliases in a h
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
+
+from planner.record import NamedTuple
 
 _MOST_EVENTS = 20_000
 _DEEPEST = 20

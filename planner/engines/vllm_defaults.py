@@ -239,12 +239,12 @@ class _Resolver:
             towers_whole=placement.towers_whole(self.config),
             attention_backend=placement.attention_backend(self.config),
             kv_cache_skip_layers=placement.skipped_cache_layers(self.config),
-            custom_all_reduce=self.config.get("disable-custom-all-reduce") is not True,
             expert_balancing=self.config.get("enable-eplb") is True,
             offload_groups=placement.offload_groups(self.config),
             draft_tensor=self.draft.tensor,
             draft_kv_cache_dtype=self.draft.kv_cache_dtype,
             frontend_reserved=placement.frontend_reserved(self.config),
+            oldest_release=self._oldest_release(),
             notes=tuple(self.notes),
         )
 
@@ -321,7 +321,8 @@ class _Resolver:
             return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: sparse attention")
         blackwell = self.capability is not None and self.capability[0] == 10
         if (
-            self.model.architecture in ("GlmMoeDsaForCausalLM", "Glm5NextForCausalLM")
+            self.model.architecture
+            in ("GlmMoeDsaForCausalLM", "Glm5NextForCausalLM", "Glm5NextForConditionalGeneration")
             and self.version >= (0, 33)
             and blackwell
         ):
@@ -346,6 +347,12 @@ class _Resolver:
         return any(isinstance(x.attention, LatentAttention) and x.attention.indexer_dim > 0 for x in self.model.layers)
 
     @property
+    def _unrotated(self) -> bool:
+        from planner.models.architecture import LatentAttention
+
+        return any(isinstance(x.attention, LatentAttention) and not x.attention.rope_dim for x in self.model.layers)
+
+    @property
     def _compressed(self) -> bool:
         from planner.models.architecture import LatentAttention
 
@@ -364,6 +371,8 @@ class _Resolver:
         if self.version < (0, 18):
             return "fp8_ds_mla"
         blackwell = self.capability is not None and self.capability[0] == 10
+        if self._unrotated and not blackwell and (self.capability is None or self.capability[0] == 9):
+            return name  # FlashInfer's kernel for latents without rotation reads plain FP8
         few_heads = self.model.heads // self.parallel.tensor <= 16
         if blackwell and (self.version >= (0, 19) or few_heads):
             return name
@@ -519,7 +528,12 @@ class _Resolver:
 
         try:
             size = default_block_size(
-                self.model, cache_dtype, self.capability, self.version, multimodal=self._multimodal()
+                self.model,
+                cache_dtype,
+                self.capability,
+                self.version,
+                multimodal=self._multimodal(),
+                backend=placement.attention_backend(self.config),
             )
         except LayoutRefused as refused:
             return self._default("block-size", 16, str(refused), device=True)
@@ -633,6 +647,14 @@ class _Resolver:
         """Whether the profile run includes the multimodal encoder."""
         skipped = self.config.get("skip-mm-profiling") is True
         return not skipped and not placement.excluded_modalities(self.config, self.model)
+
+    def _oldest_release(self) -> Version:
+        """Where nothing states the release: the first that has the model."""
+        if self.config.version.provenance.source != "assumption":
+            return ()
+        from planner.engines.vllm_architectures import supported_since
+
+        return supported_since(self.model.architecture) or ()
 
     def _redundant_experts(self) -> int:
         if self.config.get("enable-eplb") is not True:

@@ -6,9 +6,10 @@ import json
 import os
 from bisect import bisect_left
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.engines.version import parse_version
+from planner.record import NamedTuple
 
 _FILE = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "engines", "vllm_flags.json"
@@ -24,7 +25,8 @@ class FlagSpec(NamedTuple):
     ``kind``: ``int``, ``float``, ``str``, ``json``, ``json-or-str``, ``kvs`` (``image=2,video=1``), ``human-int`` (32k,
     32K), ``human-int-auto`` (also ``auto``), ``list`` (one or more values of ``element``), ``optional`` (may stand
     without a value), ``optional-bool``, ``switch`` (``--x`` and ``--no-x``), ``true`` and ``false`` (no value).
-    ``active``: whether the release that was asked for has it. ``since`` and ``until`` (exclusive) bound the variant.
+    ``active``: whether the release that was asked for has it. ``since`` and ``until`` (exclusive) bound all variants.
+    ``facts`` is the variant as the table states it.
     """
 
     name: str
@@ -37,11 +39,21 @@ class FlagSpec(NamedTuple):
     since: str
     until: str
     active: bool
+    facts: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def default(self) -> Any:
+        """The value without the flag; None where there is none, or where it is worked out at run time (``computed``)."""
+        return self.facts.get("default", _OFF.get(self.kind))
 
     @property
     def takes_value(self) -> bool:
         """Whether a value follows the flag."""
         return self.kind not in ("switch", "true", "false")
+
+
+#: What a flag without a value stands for when it is not there.
+_OFF = {"switch": False, "true": False, "false": True}
 
 
 class Option(NamedTuple):
@@ -52,10 +64,14 @@ class Option(NamedTuple):
 
 
 class FlagTable:
-    """The argument table of one release."""
+    """The argument table of one release. ``release`` is the one that was read for it: the release itself, else the newest
+    before it, else the oldest of all; empty for a table that stands for all releases."""
 
     def __init__(self, version: tuple[int, ...], document: dict[str, Any]) -> None:
         self.version = version
+        self.releases: list[str] = document.get("releases", [])
+        self.release = _nearest(self.releases, version)
+        self._variants: dict[str, list[dict[str, Any]]] = document["flags"]
         self.renamed: dict[str, str] = document["renamed"]
         self.flags: dict[str, FlagSpec] = {}
         self.options: dict[str, Option] = {}
@@ -92,6 +108,26 @@ class FlagTable:
             found.append(self._sorted[index])
         return found
 
+    @property
+    def exact(self) -> bool:
+        """Whether the release itself was read, not a neighbour."""
+        return not self.releases or _key(self.release) == self.version
+
+    @property
+    def following(self) -> str:
+        """The release after ``release``; empty where that is the newest."""
+        place = self.releases.index(self.release) + 1 if self.release else 0
+        return self.releases[place] if 0 < place < len(self.releases) else ""
+
+    def ever_allowed(self, name: str) -> frozenset[str] | None:
+        """The choices of all releases for a flag's value together; None where a release takes any."""
+        found: set[str] = set()
+        for variant in self._variants.get(name, ()):
+            if "choices" not in variant:
+                return None
+            found.update(variant["choices"])
+        return frozenset(found)
+
     def has(self, name: str) -> bool:
         """Whether this release takes ``--name``."""
         spec = self.flags.get(name)
@@ -117,7 +153,17 @@ def _variant(name: str, variants: list[dict[str, Any]], version: tuple[int, ...]
         variants[0].get("since", ""),
         variants[-1].get("until", ""),
         active,
+        chosen,
     )
+
+
+def _nearest(releases: list[str], version: tuple[int, ...]) -> str:
+    found = releases[0] if releases else ""
+    for release in releases:
+        if _key(release) > version:
+            break
+        found = release
+    return found
 
 
 @cache

@@ -5,11 +5,12 @@ Source: ``_set_cudagraph_sizes`` in config/vllm.py, ``cudagraph_capture_sizes`` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planner.engines.config import EngineConfig, Parallelism
 from planner.engines.vllm import count, env_text
 from planner.engines.vllm_speculative import Draft
+from planner.record import NamedTuple
 from planner.units import ceil_div
 
 if TYPE_CHECKING:

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 _MOST_LAYERS = 1 << 16
 _MOST_STAGES = 4096
 #: Families whose encoder serves images and videos, so that both must be excluded before it is left out.
-_VIDEO_FAMILIES = ("qwen", "glm4v", "glm5v", "ernie", "keye", "llava_onevision", "llava_next_video", "minicpm", "internvl")
+_VIDEO_FAMILIES = (
+    "qwen",
+    "glm4v",
+    "glm5v",
+    "ernie",
+    "keye",
+    "llava_onevision",
+    "llava_next_video",
+    "minicpm",
+    "internvl",
+)
 #: Families that left an encoder out before every model could (0.15).
 _EARLY_FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "mistral3")
 
@@ -63,14 +73,14 @@ def towers_loaded(config: EngineConfig, model: ModelArchitecture) -> bool:
 
 def towers_whole(config: EngineConfig) -> bool:
     """Whether every tensor-parallel rank holds the whole encoder (``--mm-encoder-tp-mode data`` and the flag before it)."""
-    return (
-        config.get("mm-encoder-tp-mode") == "data" or config.get("enable-multimodal-encoder-data-parallel") is True
-    )
+    return config.get("mm-encoder-tp-mode") == "data" or config.get("enable-multimodal-encoder-data-parallel") is True
 
 
 def cpu_offload_gib(config: EngineConfig) -> float:
     """GiB of weights per GPU that ``--cpu-offload-gb`` moves to host memory, 0 where the other scheme is chosen."""
-    if config.get("offload-backend") == "prefetch" or (config.get("offload-backend") != "uva" and offload_groups(config)):
+    if config.get("offload-backend") == "prefetch" or (
+        config.get("offload-backend") != "uva" and offload_groups(config)
+    ):
         return 0.0
     value = config.get("cpu-offload-gb")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1 << 20:

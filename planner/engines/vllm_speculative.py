@@ -5,9 +5,10 @@ Source: vLLM ``config/speculative.py`` (how a method is told from the model's na
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.engines.config import EngineConfig
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.models.architecture import ModelArchitecture

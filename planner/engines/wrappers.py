@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from planner.record import NamedTuple
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 

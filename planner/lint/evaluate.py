@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.lint.cel import NotKnown, RuleError, Runtime, in_range
 from planner.lint.finding import SEVERITIES, Finding, NotEvaluated
 from planner.lint.message import fill, look_up, printable
 from planner.lint.rule import BrokenRule, Rule, line_of
 from planner.provenance import Position, Unknown
+from planner.record import NamedTuple
 
 #: What rules may name. ``item`` is bound by ``for_each``, ``rank`` runs over the ranks in scope ``rank``.
 VARIABLES = (

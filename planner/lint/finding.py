@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 #: From the mildest to the gravest; ``--fail-on`` names one of them.
 SEVERITIES = ("info", "warning", "error")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from planner.data import data_folder
 from planner.lint.finding import SEVERITIES
+from planner.record import NamedTuple
 
 try:
     from yaml import CSafeLoader as _Loader

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.provenance import Position
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.documents.document import Comment, Document, Problem

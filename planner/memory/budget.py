@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.estimate import Estimate
-from planner.record import dataclass, field
+from planner.record import NamedTuple, dataclass, field
 
 
 class Input(NamedTuple):

@@ -10,17 +10,23 @@ Spread = tuple[float, float, float]
 
 #: Bytes of the sampler per sampled row and vocabulary entry.
 SAMPLER_BYTES: dict[str, Spread] = {
-    "torch": (35.86, 38.15, 40.44),
-    "triton": (14.79, 15.73, 16.67),
+    "torch": (35.82, 38.1, 40.39),
+    "triton": (14.68, 15.62, 16.56),
     "flashinfer": (10, 14, 16),
     "greedy": (2, 6, 10),
 }
 #: Peak of the forward pass over the tensor sizes of one layer.
 FORWARD_FACTOR: dict[str, Spread] = {"compiled": (0.8, 1.05, 1.4), "eager": (0.75, 1.05, 1.5)}
-EXPERTS_FACTOR: Spread = (0.5, 1.0, 1.3)
+#: Work space of the experts over the results of both of their stages, by kernel: in stages, or fused.
+EXPERTS_FACTOR: dict[str, Spread] = {"staged": (0.5, 1.0, 1.3), "fused": (0.05, 0.3, 0.7)}
 #: Share of the experts' work space that stays allocated while the sampler runs (0.13 and later).
 EXPERTS_KEPT: Spread = (0.0, 0.5, 1.0)
-ENCODER_FACTOR: Spread = (0.4, 0.8, 2.5)
+#: Peak of the multimodal encoder over the tensor sizes of one of its layers.
+ENCODER_FACTOR: dict[str, Spread] = {
+    "native": (0.6, 0.8, 1.3),
+    "pooled": (1.5, 2.35, 2.6),
+    "tiled": (0.4, 0.8, 2.5),
+}
 PROFILE_SLACK_GIB: Spread = (0.0, 0.02, 0.08)
 #: Growth outside the allocator on one GPU, by class of device.
 NON_TORCH_GIB: dict[str, Spread] = {
@@ -30,16 +36,17 @@ NON_TORCH_GIB: dict[str, Spread] = {
     "rocm": (0.1, 0.4, 1.5),
     "unified": (0, 0.8, 6),
 }
-#: What communicators add, by link: per rank of the group over PCIe, for two ranks and for more over NVLink.
+#: What communicators add, by link: per rank of the group over PCIe, for two ranks and for more over NVLink. Releases up to
+#: 0.10 count the communicators themselves, later ones what grows once they exist, which is as much until 0.27.
 COMMUNICATORS_GIB: dict[str, Spread] = {
     "pcie": (0.03, 0.08, 0.16),
     "pair": (0.2, 0.41, 0.7),
-    "mesh": (0.6, 1.9, 2.4),
-    "mesh_later": (0.2, 1.2, 2.4),
+    "mesh": (1.2, 2.15, 2.9),
+    "mesh_later": (0.69, 1.116, 1.551),
 }
 #: Bytes of captured graphs: a constant and a share per layer and graph; factor for several ranks.
-GRAPH_BASE_GIB: Spread = (0.09963, 0.15, 0.1929)
-GRAPH_PER_LAYER_GIB: Spread = (0.0001129, 0.00017, 0.0002186)
+GRAPH_BASE_GIB: Spread = (0.1019, 0.15, 0.2732)
+GRAPH_PER_LAYER_GIB: Spread = (0.0001155, 0.00017, 0.0003096)
 GRAPH_RANKS_FACTOR: Spread = (1.0, 1.3, 1.8)
 #: What a device holds before the engine looks: the CUDA context, and communicators (0.11 and later).
 CONTEXT_GIB: Spread = (0.235, 0.45, 0.529)

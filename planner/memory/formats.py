@@ -6,9 +6,8 @@ the engine. ``n`` outputs and ``k`` inputs are those of one rank.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.models.architecture import Format
+from planner.record import NamedTuple
 from planner.units import ceil_div, round_up
 
 

@@ -59,8 +59,12 @@ def captured_graphs(config: EffectiveConfig) -> int:
 def counts_graphs(config: EffectiveConfig, accelerator: Accelerator | None = None) -> bool:
     """Whether this version subtracts an estimate of the graphs before it sizes the cache.
 
-    From 0.20.0 for model runner V1 (0.26.0 on ROCm) and from 0.29.0 for V2. Source: reference on vLLM's memory, 1.2, 1.4.
+    From 0.20.0 for model runner V1 (0.26.0 on ROCm) and from 0.29.0 for V2, where ``VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS``
+    does not say otherwise (0.18 on). Source: reference on vLLM's memory, 1.2, 1.4.
     """
+    if config.graphs_estimated is not None and (0, 18) <= config.version:
+        able = config.version >= (0, 29) if config.runner == "v2" else config.runner == "v1"
+        return config.graphs_estimated and able
     if config.runner == "v2":
         return config.version >= (0, 29)
     rocm = accelerator is not None and accelerator.vendor == "amd"

@@ -7,8 +7,6 @@ sizes under ``v1/attention/backends`` (0.11 to 0.32). Only CUDA kernels are desc
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.memory.kv_specs import LayoutRefused, Version, is_quantized
 from planner.models.architecture import (
     ChunkedLocal,
@@ -18,6 +16,7 @@ from planner.models.architecture import (
     ModelArchitecture,
     SlidingWindow,
 )
+from planner.record import NamedTuple
 
 DEFAULT_BLOCK_SIZE = 16
 
@@ -43,6 +42,23 @@ class _Shapes(NamedTuple):
     head_dims: frozenset[int]
     asymmetric: bool
     sinks: bool
+    indexer: int = 0  # tokens per index key beside keys and values, 0 where there is no such indexer
+
+
+#: Kernels by the names of ``--attention-backend``, for caches of keys and values and for latent ones.
+_NAMED = {
+    "FLASH_ATTN": Kernel("FLASH_ATTN", 16, 16),
+    "FLASHINFER": Kernel("FLASHINFER", 16, 16, 64),
+    "TRITON_ATTN": Kernel("TRITON_ATTN", 16, 16),
+    "FLEX_ATTENTION": Kernel("FLEX_ATTENTION", 16, 16),
+}
+_NAMED_LATENT = {
+    "FLASHMLA": Kernel("FLASHMLA", 64, 64),
+    "FLASHINFER_MLA": Kernel("FLASHINFER_MLA", 32, 32),
+    "CUTLASS_MLA": Kernel("CUTLASS_MLA", 128, 128),
+    "TRITON_MLA": Kernel("TRITON_MLA", 16, 16),
+    "FLASH_ATTN_MLA": Kernel("FLASH_ATTN_MLA", 16, 16),
+}
 
 
 def default_block_size(
@@ -52,13 +68,15 @@ def default_block_size(
     version: Version,
     *,
     multimodal: bool = True,
+    backend: str = "",
 ) -> int:
     """Tokens per block without ``--block-size``, before hybrid models grow it (``kv_hybrid.aligned_block``).
 
     ``kv_cache_dtype`` as resolved; ``capability`` None: unknown GPU, taken as one of compute capability 9.0.
-    ``multimodal`` False: every modality is limited to zero. Raises ``LayoutRefused`` where no kernel can read the cache.
+    ``multimodal`` False: every modality is limited to zero. ``backend``: the kernel that a flag or variable names. Raises
+    ``LayoutRefused`` where no kernel can read the cache.
     """
-    return kernel_for(model, kv_cache_dtype, capability, version, multimodal=multimodal).preferred
+    return kernel_for(model, kv_cache_dtype, capability, version, multimodal=multimodal, backend=backend).preferred
 
 
 def check_block_size(
@@ -66,8 +84,8 @@ def check_block_size(
 ) -> None:
     """Raises ``LayoutRefused`` where no kernel takes the block size that the user gave."""
     kernel = kernel_for(model, kv_cache_dtype, capability, version)
-    # where the preferred kernel wants more than 16 tokens, the Triton kernel takes over; these two have no such twin
-    step = kernel.smallest if kernel.name in ("MLA_SPARSE", "DEEPSEEK_V4") else DEFAULT_BLOCK_SIZE
+    # where the preferred kernel wants more than 16 tokens, the Triton kernel takes over; these have no such twin
+    step = kernel.smallest if kernel.name in ("MLA_SPARSE", "DEEPSEEK_V4", "MINIMAX_M3") else DEFAULT_BLOCK_SIZE
     if block_size % step:
         raise LayoutRefused(f"no attention backend takes blocks of {block_size} tokens: not a multiple of {step}")
 
@@ -79,12 +97,22 @@ def kernel_for(
     version: Version,
     *,
     multimodal: bool = True,
+    backend: str = "",
 ) -> Kernel:
-    """The kernel that the engine picks on this GPU for this model and cache; raises ``LayoutRefused`` for none."""
+    """The kernel that the engine picks on this GPU for this model and cache, or that ``backend`` names (upper case; one that
+    is not known here changes nothing). Raises ``LayoutRefused`` for none."""
+    if backend:
+        named = _named_kernel(model, backend, version)
+        if named is not None:
+            return named
     major = 9 if capability is None else capability[0]
     shapes = _shapes(model)
     if shapes.compressed:
         return Kernel("DEEPSEEK_V4", 256, 256)
+    if shapes.indexer == 1:  # a page is one block of the sparse choice
+        return Kernel("MINIMAX_M3", 128, 128)
+    if shapes.indexer:
+        return Kernel("QWEN4_EXP_QSA", 16, 16)
     if shapes.latent is not None:
         return _latent_kernel(shapes.latent, shapes.sparse, kv_cache_dtype, capability, major, version)
     if kv_cache_dtype.startswith("turboquant_"):
@@ -114,6 +142,16 @@ def kernel_for(
     return Kernel("FLASHINFER", 16, 16, 64)
 
 
+def _named_kernel(model: ModelArchitecture, backend: str, version: Version) -> Kernel | None:
+    """The kernel of ``--attention-backend`` where it suits the kind of cache; None where the engine's own choice stands."""
+    shapes = _shapes(model)
+    if shapes.compressed or shapes.sparse:
+        return None
+    if shapes.latent is not None:
+        return _NAMED_LATENT.get(backend)
+    return _NAMED.get(backend.removesuffix("_VLLM_V1")) if version >= (0, 18) else None
+
+
 def _latent_kernel(
     attention: LatentAttention,
     sparse: bool,
@@ -125,7 +163,9 @@ def _latent_kernel(
     """The kernel of an MLA model. Hopper: FlashAttention for 16 bits, FlashMLA for FP8; Blackwell: FlashInfer."""
     quantized = is_quantized(dtype)
     if sparse:
-        return Kernel("MLA_SPARSE", 64, 64)
+        # pages of pooled index keys hold 32 or 64 of them, on SM120 always 64
+        least = max(64, (64 if major == 12 else 32) * attention.index_ratio if attention.index_ratio > 1 else 0)
+        return Kernel("MLA_SPARSE", least, least)
     if version < (0, 18):
         if version < (0, 8) or major not in (9, 10):
             return Kernel("TRITON_MLA", 16, 16)
@@ -159,6 +199,7 @@ def _shapes(model: ModelArchitecture) -> _Shapes:
     """What the kernels ask about: MLA or not, head sizes, sinks. Layers are shared, so few of them are looked at."""
     latent: LatentAttention | None = None
     sparse = compressed = asymmetric = sinks = False
+    indexer = 0
     dims: set[int] = set()
     seen: set[int] = set()
     for layer in model.layers:
@@ -174,4 +215,6 @@ def _shapes(model: ModelArchitecture) -> _Shapes:
             dims.add(attention.head_dim)
             asymmetric = asymmetric or attention.head_dim != attention.v_head_dim
             sinks = sinks or bool(getattr(attention, "sinks", False))
-    return _Shapes(latent, sparse, compressed, frozenset(dims), asymmetric, sinks)
+            if isinstance(attention, FullAttention) and attention.indexer_dim:
+                indexer = attention.index_ratio
+    return _Shapes(latent, sparse, compressed, frozenset(dims), asymmetric, sinks, indexer)

@@ -57,7 +57,7 @@ def kv_plan(
     stage = _stage(model, config, pipeline_rank, layers)
     builder = EngineLayers(model, config, capability)
     specs = builder.layer_specs(draft)
-    if builder.compressed:
+    if builder.packed:
         groups = kv_deepseek_v4.packed_groups(specs, config.version)
     else:
         hybrid_manager = config.hybrid_kv_cache_manager.value and config.version >= (0, 9, 1)
@@ -263,8 +263,8 @@ def _plan_of_groups(
     made = []
     grown = 0.0
     for group, here in zip(groups, counts, strict=True):
-        made.append(_kv_group(group, here, config, in_flight, length, widest, builder.compressed))
-    if builder.compressed:
+        made.append(_kv_group(group, here, config, in_flight, length, widest, builder.packed))
+    if builder.packed:
         per_block = kv_deepseek_v4.bytes_per_block(groups, counts, config.version) if groups else 0
         admission = kv_deepseek_v4.admission_bytes_per_block(groups, counts, config.version)
     else:
@@ -274,7 +274,7 @@ def _plan_of_groups(
         if not kv_group.held_tokens and not kv_group.fixed_blocks:
             grown += per_block / (kv_group.block_size * kv_group.shards)
     return KVPlan(
-        block_size=min((group.block_size for group in made), default=DEFAULT_BLOCK_SIZE),
+        block_size=min((group.block_size for group in made if group.kind != "ring"), default=DEFAULT_BLOCK_SIZE),
         bytes_per_block=per_block,
         page_bytes=max((page for group in made for page, _ in group.pages), default=0),
         bytes_per_token=grown,

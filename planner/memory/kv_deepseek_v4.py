@@ -48,7 +48,10 @@ def compressed_specs(attention: LatentAttention, *, packed: bool, block: int = B
 
 
 def packed_groups(layers: Layers, version: Version) -> tuple[Group, ...]:
-    """Groups of layers whose pages are packed side by side; every group covers as many repeats of a layer pattern."""
+    """Groups of layers whose pages are packed side by side; every group covers as many repeats of a layer pattern.
+
+    Recurrent states and rings are split further rather than that they widen a block (0.33).
+    """
     buckets: dict[tuple[object, ...], list[tuple[Spec, list[int]]]] = {}
     for spec, indices in layers.items():
         buckets.setdefault((spec.block, spec.family), []).append((spec, indices))
@@ -66,11 +69,19 @@ def packed_groups(layers: Layers, version: Version) -> tuple[Group, ...]:
         regular = [n for n, ok in zip(repeats, balanced, strict=True) if ok]
         per_group = _common_size(regular, max(mixed)) if mixed else 0
         whole = [not ok or not per_group for ok in balanced]
+    parts = [1 if keep else -(-count // per_group) for count, keep in zip(repeats, whole, strict=True)]
+    states = [bucket[0][0].kind in ("state", "ring") for bucket in ordered]
+    # What a block must hold however states are split: they can go down to one in a group, the others are settled.
+    least = max(
+        sum(-(-len(indices) // (count if state else part)) * spec.page for spec, indices in bucket)
+        for bucket, count, part, state in zip(ordered, repeats, parts, states, strict=True)
+    )
     groups = []
-    for bucket, count, keep in zip(ordered, repeats, whole, strict=True):
-        parts = 1 if keep else -(-count // per_group)
-        for part in range(parts):
-            groups.append(Group(tuple((spec, tuple(indices[part::parts])) for spec, indices in bucket)))
+    for bucket, count, part, state in zip(ordered, repeats, parts, states, strict=True):
+        if state:
+            part = max(part, -(-count // max(least // bucket[0][0].page, 1)))
+        for start in range(part):
+            groups.append(Group(tuple((spec, tuple(indices[start::part])) for spec, indices in bucket)))
     return _padded_like_latents(groups) if legacy else tuple(groups)
 
 

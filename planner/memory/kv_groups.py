@@ -6,9 +6,8 @@ Sources: 0.11, 0.12, 0.19 to 0.29 and 0.32 of that file.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.memory.kv_specs import LayoutRefused, Spec, Version
+from planner.record import NamedTuple
 
 #: specs in the order of their first layer, each with the indices of its layers
 Layers = dict[Spec, list[int]]

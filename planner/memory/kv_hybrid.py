@@ -122,4 +122,5 @@ def aligned_block(
 
 def state_spec(state: RecurrentState, size: int, page: int, block: int, fixed: int, extra: int) -> Spec:
     """The spec of one recurrent layer: ``size`` bytes of state in a page of ``page``, renewed every ``block`` tokens."""
-    return Spec("state", block, size, (state.kind,), padded=page, fixed=fixed, extra=extra)
+    copied = all(part.shard_dim < 0 for part in state.states)
+    return Spec("state", block, size, (state.kind, copied), padded=page, fixed=fixed, extra=extra)

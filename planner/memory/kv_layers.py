@@ -12,14 +12,18 @@ from planner.memory.kv_hybrid import aligned_block, state_block_counts, state_by
 from planner.memory.kv_specs import LayoutRefused, Spec, Version, attention_specs, is_quantized
 from planner.models.architecture import (
     Attention,
+    ChunkedLocal,
     CrossAttention,
     LatentAttention,
     ModelArchitecture,
     NoAttention,
     RecurrentState,
+    SlidingWindow,
 )
 from planner.provenance import Fact
 
+#: tokens between the states that FlashInfer's delta kernel can save inside a prefill
+_DELTA_CHECKPOINT = 64
 #: sources of a value that are no wish of a person: the engine works them out itself
 DEFAULT_SOURCES = frozenset({"engine-default", "assumption", "derived"})
 
@@ -47,8 +51,17 @@ class EngineLayers:
         latent = [a for a in self.attentions if isinstance(a, LatentAttention)]
         self.sparse = any(a.indexer_dim > 0 for a in latent)
         self.compressed = any(a.window > 0 for a in latent)
+        #: whether pages of different sizes lie side by side in one block
+        self.packed = self.compressed or any(getattr(a, "index_ratio", 1) > 1 for a in self.attentions)
         self.states = [a for a in self.attentions if isinstance(a, RecurrentState)]
-        self.kernel = kernel_for(model, self.dtype, capability, self.version, multimodal=config.multimodal_profiled)
+        self.kernel = kernel_for(
+            model,
+            self.dtype,
+            capability,
+            self.version,
+            multimodal=config.multimodal_profiled,
+            backend=config.attention_backend,
+        )
         self.block = self._block()
         self.state_mode = self._state_mode()
         self.state_page = 0
@@ -82,6 +95,12 @@ class EngineLayers:
         if (0, 12) <= self.version < (0, 15) and self.config.prefix_caching.value and self.states:
             return "all"
         return mode
+
+    def _mid_prefill_states(self) -> bool:
+        """Whether all recurrent layers can save a state inside a prefill: delta rules with FlashInfer's kernel, where an
+        indexed layer stands beside them (Qwen4-Exp; other models of 0.33 are not described)."""
+        indexed = self.packed and not self.compressed
+        return indexed and self.state_mode == "align" and (self.capability is None or self.capability[0] in (9, 10, 12))
 
     def _state_bytes(self, state: RecurrentState) -> int:
         ssm = self.config.mamba_ssm_cache_dtype
@@ -117,7 +136,7 @@ class EngineLayers:
             token=token,
             block=self.block,
             user_block=user_block(self.config.block_size) is not None,
-            kernel_block=self.kernel.smallest,
+            kernel_block=max(self.kernel.smallest, _DELTA_CHECKPOINT if self._mid_prefill_states() else 1),
             latent=latent,
             chunk=chunk,
             every_block=self.state_mode == "all",
@@ -141,6 +160,8 @@ class EngineLayers:
             capability=self.capability,
             version=self.version,
             encoder_tokens=self._encoder_tokens(),
+            speculative=self.speculative,
+            axes=3 if self.config.multimodal_profiled and self.model.multimodal else 0,
         )
 
     def _encoder_tokens(self) -> int:
@@ -154,6 +175,7 @@ class EngineLayers:
         """Specs of one layer with the engine's block sizes."""
         if isinstance(attention, RecurrentState):
             fixed, extra = state_block_counts(attention.kind, self.state_mode, self.speculative, self.version)
+            fixed += 1 if attention.kind != "kda" and self._mid_prefill_states() else 0  # KDA's block is counted
             size = self._state_bytes(attention)
             return (state_spec(attention, size, self.state_page, self.state_block, fixed, extra),)
         if isinstance(attention, NoAttention) or self._reads_another(attention):
@@ -197,12 +219,18 @@ class EngineLayers:
         return layers
 
     def _boundary_layers(self) -> frozenset[int]:
-        """Layers that TurboQuant leaves at 16 bits: the first and the last two of a model without recurrent state."""
-        if not self.dtype.startswith("turboquant_") or self.states:
-            return frozenset()
+        """Layers whose cache stays at the model's dtype: those that ``--kv-cache-dtype-skip-layers`` names by index or kind (0.19
+        on), and with TurboQuant the first and the last two of a model without recurrent state."""
         count = self.model.num_layers
-        edge = min(2, count // 2)
-        return frozenset([*range(edge), *range(count - edge, count)])
+        named = self.config.kv_cache_skip_layers if self.version >= (0, 19) and is_quantized(self.dtype) else ()
+        skipped = {int(name) for name in named if name.isdecimal() and len(name) < 6}
+        if "sliding_window" in named:
+            windows = (SlidingWindow, ChunkedLocal)
+            skipped.update(i for i, layer in enumerate(self.model.layers) if isinstance(layer.attention, windows))
+        if self.dtype.startswith("turboquant_") and not self.states:
+            edge = min(2, count // 2)
+            skipped.update((*range(edge), *range(count - edge, count)))
+        return frozenset(skipped)
 
     def _draft_attentions(self, draft: ModelArchitecture | None) -> list[Attention]:
         """Attention layers that speculative decoding adds to the cache."""

@@ -8,7 +8,6 @@ on every rank. Sources: vLLM ``v1/kv_cache_interface.py`` (0.11 to 0.32) and the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from planner.models.architecture import (
     Attention,
@@ -18,6 +17,7 @@ from planner.models.architecture import (
     LatentAttention,
     SlidingWindow,
 )
+from planner.record import NamedTuple
 
 Version = tuple[int, ...]
 
@@ -52,7 +52,7 @@ class Spec(NamedTuple):
     (0: they grow with it); ``extra`` blocks come on top of those that its tokens fill.
     """
 
-    kind: str  # full, latent, window, window_latent, chunked, cross or state
+    kind: str  # full, latent, window, window_latent, chunked, cross, ring or state
     block: int
     row: int
     content: tuple[object, ...] = ()
@@ -77,7 +77,7 @@ class Spec(NamedTuple):
         if self.kind in ("full", "latent"):
             return ("full",)
         if self.kind == "state":
-            return ("state", self.page, self.fixed, self.extra)
+            return ("state", self.page, self.fixed, self.extra, self.content[1:])  # split or the same on every rank
         return (self.kind, self.reach, self.fixed)
 
 
@@ -182,15 +182,18 @@ def attention_specs(
     capability: tuple[int, int] | None,
     version: Version,
     encoder_tokens: int = 0,
+    speculative: int = 0,
+    axes: int = 0,
 ) -> tuple[Spec, ...]:
     """The specs of one attention layer that is no recurrent state and no DeepSeek-V4 layer.
 
     ``dtype`` is the resolved cache dtype (``auto`` and 16-bit names mean two bytes), ``block`` the block size of the
     engine and ``window_block`` that of sliding windows. ``sparse``: the model selects tokens with an indexer, which not
-    every layer need have of its own (GLM-5.2).
+    every layer need have of its own (GLM-5.2). ``speculative`` tokens per step and ``axes`` of rotary positions (0: one,
+    not kept) matter to the ring of an indexer that compresses.
     """
     if isinstance(attention, LatentAttention):
-        return _latent_specs(attention, dtype, model_dtype, block, sparse, capability, version)
+        return _latent_specs(attention, dtype, model_dtype, block, sparse, capability, version, speculative)
     if not isinstance(attention, (FullAttention, SlidingWindow, ChunkedLocal, CrossAttention)):
         return ()
     cache = model_dtype if dtype == "auto" else dtype
@@ -206,7 +209,26 @@ def attention_specs(
     if isinstance(attention, CrossAttention):
         held = -(-encoder_tokens // block) if encoder_tokens else 0
         return (Spec("cross", block, row, content, fixed=held),)
-    return (Spec("full", block, row, content),)
+    full = Spec("full", block, row, content)
+    if attention.indexer_dim:
+        return (*_index_specs(attention, block, speculative, axes), full)
+    return (full,)
+
+
+def _index_specs(attention: FullAttention, block: int, speculative: int, axes: int) -> tuple[Spec, ...]:
+    """What an indexer keeps beside keys and values, one 16-bit head on every rank.
+
+    Either a key per token (MiniMax-M3), or one per ``index_ratio`` tokens and, in a ring that a request holds for all its
+    life, the keys of the unfinished group with their ``axes`` positions of 8 bytes (Qwen4-Exp). ``speculative`` tokens
+    lengthen the ring by whole groups.
+    """
+    key, ratio = 2 * attention.indexer_dim, attention.index_ratio
+    keys = Spec("latent", block, key, ("indexer",), ratio=ratio)
+    if ratio == 1:
+        return (keys,)
+    capacity = -(-(ratio + speculative) // ratio) * ratio
+    width = -(-key // 8) * 8 + 8 * axes if axes else key
+    return (Spec("ring", capacity, width, ("indexer",), fixed=1), keys)
 
 
 def _latent_specs(
@@ -217,11 +239,23 @@ def _latent_specs(
     sparse: bool,
     capability: tuple[int, int] | None,
     version: Version,
+    speculative: int,
 ) -> tuple[Spec, ...]:
-    """The latent cache and, where the layer has an indexer of its own, the indexer's key cache."""
-    cache = latent_dtype(model_dtype if dtype == "auto" else dtype, sparse, capability, version)
+    """The latent cache and, where the layer has an indexer of its own, the indexer's key cache.
+
+    An indexer that pools the keys of ``index_ratio`` tokens (GLM-5.3-Flash) keeps those of the unfinished pool, and their
+    scores, at 16 bits in a ring; ``speculative`` tokens lengthen the ring by whole pools, to a power of two of them.
+    """
+    cache = model_dtype if dtype == "auto" else dtype
     latent = attention.kv_lora_rank + attention.rope_dim
+    if attention.rope_dim or (capability is not None and capability[0] != 9):  # without rotation Hopper reads plain FP8 too
+        cache = latent_dtype(cache, sparse, capability, version)
     main = Spec("latent", block, latent_token_bytes(cache, latent), (latent, cache))
     if not attention.indexer_dim:
         return (main,)
-    return (Spec("latent", block, attention.indexer_dim + _INDEXER_SCALE, ("indexer",)), main)
+    keys = Spec("latent", block, attention.indexer_dim + _INDEXER_SCALE, ("indexer",), ratio=attention.index_ratio)
+    if attention.index_ratio == 1:
+        return (keys, main)
+    pools = 1 << (-(-speculative // attention.index_ratio)).bit_length()
+    ring = Spec("ring", pools * attention.index_ratio, 4 * attention.indexer_dim, ("indexer",), fixed=1)
+    return (main, keys, ring)

@@ -7,13 +7,13 @@ scheme moves to the host.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig
 from planner.memory.formats import ExpertShape, Kernel, expert_bytes, linear_bytes, padded_expert
 from planner.memory.weights import Rank, local_shape
 from planner.models.architecture import Format, Layer, Matrix, ModelArchitecture
+from planner.record import NamedTuple
 from planner.units import GIB, MIB, ceil_div, round_up
 
 #: PyTorch's caching allocator: requests from this size on get segments of their own, in multiples of ``_SEGMENT``, whose rest
@@ -166,7 +166,9 @@ def offloaded_bytes(model: ModelArchitecture, stage: range, how: Holder, gib: fl
     return moved
 
 
-def offloaded_groups(model: ModelArchitecture, stage: range, how: Holder, groups: tuple[int, int, int]) -> tuple[int, int]:
+def offloaded_groups(
+    model: ModelArchitecture, stage: range, how: Holder, groups: tuple[int, int, int]
+) -> tuple[int, int]:
     """(bytes on the host, bytes of the buffers on the GPU) of the prefetching scheme.
 
     The last layers of each group live on the host; buffers hold ``ahead`` layers of each kind. Source: vLLM

@@ -18,14 +18,25 @@ from planner.units import GIB, MIB, format_bytes
 
 #: Share of the memory of a unified device that the host's own processes take, as its engines print it (GB10, Jetson).
 _HOST_SHARE: Spread = (0.03, 0.07, 0.1)
-#: GiB of page cache that may sit in the memory of a device that the host reaches coherently (GH200).
-_PAGE_CACHE_GIB = 8.0
+#: GiB of page cache that may sit in the memory of a device that the host reaches coherently (GH200) before a start, and
+#: the share of the weights' files that reading them may add: one public start lost 24.5 of its 50 GiB of weights that way.
+_PAGE_CACHE_GIB = 11.0
+_PAGE_CACHE_SHARE = 0.5
 #: GiB that other pods may hold on a time-sliced device; nothing bounds it, so this widens the interval only.
 _NEIGHBOURS_GIB = 2.0
 
 
-def non_torch(config: EffectiveConfig, accelerator: Accelerator | None, model: ModelArchitecture | None = None) -> Term:
-    """Bytes of one rank that the engine charges to its budget as non-torch memory.
+def non_torch(
+    config: EffectiveConfig,
+    accelerator: Accelerator | None,
+    model: ModelArchitecture | None = None,
+    rest: int = 0,
+    weights: int = 0,
+) -> Term:
+    """Bytes of one rank that the engine charges to its budget and that are no tensor of the model or of a forward pass.
+
+    ``rest``: bytes that the allocator holds beyond the weights' tensors, which the engine counts with the weights.
+    ``weights``: their bytes, which the page cache of the host may hold a second time on a coherent device.
 
     Up to vLLM 0.10.2 the first snapshot is taken before the communicators exist, so that they are charged; from 0.11.0
     only the growth after them is. V0 up to 0.6.4 and V1 up to 0.9.0 charge all memory in use on the device. From 0.27 on
@@ -39,7 +50,9 @@ def non_torch(config: EffectiveConfig, accelerator: Accelerator | None, model: M
     if link:
         ranks = config.parallel.world
         each = COMMUNICATORS_GIB[link]
-        parts.append((each[0] * ranks, each[1] * ranks, each[2] * ranks) if link == "pcie" else each)
+        if link == "pcie":
+            each = (each[0] * ranks, each[1] * ranks, each[2] * ranks)
+        parts.append(each)
         inputs.append(Input("communicators", f"{parts[-1][1]:.2f} GiB", f"{ranks} ranks ({link.split('_')[0]})"))
     if charges_whole_device(config):
         parts.append(CONTEXT_GIB)
@@ -57,10 +70,18 @@ def non_torch(config: EffectiveConfig, accelerator: Accelerator | None, model: M
     if state:
         bounds = [bound + state for bound in bounds]
         inputs.append(Input("sampler state", format_bytes(state), "max_num_seqs × vocabulary counts of runner V2"))
+    if _page_cache_grows(accelerator) and weights:
+        bounds[2] += int(weights * _PAGE_CACHE_SHARE)
+        inputs.append(
+            Input("page cache", f"up to {format_bytes(weights * _PAGE_CACHE_SHARE)}", "files read while loading")
+        )
+    if rest:
+        bounds = [bound + rest for bound in bounds]
+        inputs.append(Input("allocator", format_bytes(rest), "ends of segments that the weights' tensors leave unused"))
     return Term(
         "non_torch",
         Estimate(bounds[0], bounds[1], bounds[2], "measured"),
-        "growth outside the allocator until the end of the profile run",
+        "growth outside the allocator until the end of the profile run + what the allocator rounds up",
         tuple(inputs),
         (("concurrency", f"{format_bytes(state / config.max_num_seqs.value)} per sequence"),) if state else (),
     )
@@ -83,7 +104,7 @@ def baseline(config: EffectiveConfig, accelerator: Accelerator | None) -> Term:
         total = accelerator.memory.expected / GIB
         bounds = [bound + share * total for bound, share in zip(bounds, _HOST_SHARE, strict=True)]
         inputs.append(Input("host", f"{_HOST_SHARE[1] * total:.1f} GiB", "processes of the host share the memory"))
-    if accelerator is not None and accelerator.coherent:
+    if _page_cache_grows(accelerator):
         bounds[2] += _PAGE_CACHE_GIB
         inputs.append(
             Input("page cache", f"up to {_PAGE_CACHE_GIB:g} GiB", "the host may cache files in device memory")
@@ -114,23 +135,29 @@ def device_class(accelerator: Accelerator | None) -> str:
 
 
 def link_kind(config: EffectiveConfig, accelerator: Accelerator | None) -> str:
-    """How the ranks of one copy are linked, a key of ``COMMUNICATORS_GIB``; empty for a single rank.
+    """How the ranks of one copy are linked, a key of ``COMMUNICATORS_GIB``; empty for a single rank."""
+    return link_of(accelerator, config.parallel.world, config.version)
 
-    Multicast over NVLink, which takes most of the memory, needs Hopper or later and more than two ranks.
+
+def link_of(accelerator: Accelerator | None, ranks: int, version: tuple[int, ...]) -> str:
+    """As ``link_kind``, for a number of ranks and a release.
+
+    Multicast over NVLink, which takes most of the memory, needs Hopper or later and more than two ranks; partitions of a GPU
+    reach each other neither by NVLink nor as peers.
     """
-    ranks = config.parallel.world
     if ranks <= 1:
         return ""
     fast = accelerator is None or (
         "NVLink" in accelerator.interconnect
         and "bridge" not in accelerator.interconnect
+        and not accelerator.partition
         and (accelerator.capability or (0, 0)) >= (9, 0)
     )
     if not fast:
         return "pcie"
     if ranks == 2:
         return "pair"
-    return "mesh_later" if config.version >= (0, 27) else "mesh"
+    return "mesh_later" if version >= (0, 27) else "mesh"
 
 
 def charges_whole_device(config: EffectiveConfig) -> bool:
@@ -138,6 +165,11 @@ def charges_whole_device(config: EffectiveConfig) -> bool:
     if config.runner == "v0":
         return config.version < (0, 6, 6)
     return config.version < (0, 9, 1)
+
+
+def _page_cache_grows(accelerator: Accelerator | None) -> bool:
+    """Whether the host may keep files in the device's memory: seen on Grace Hopper alone, which offers it as a NUMA node."""
+    return accelerator is not None and accelerator.coherent and (accelerator.capability or (0, 0)) == (9, 0)
 
 
 def _attention_workspace(

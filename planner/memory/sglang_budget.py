@@ -8,7 +8,6 @@ leaves. Source: reference on SGLang's memory, 1.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.sglang_config import SGLangConfig
@@ -22,6 +21,7 @@ from planner.memory.sglang_runtime import activations, baseline, graphs, non_tor
 from planner.memory.sglang_weights import draft_weights, weights
 from planner.memory.weights import stage_layers
 from planner.models.architecture import LatentAttention, ModelArchitecture
+from planner.record import NamedTuple
 from planner.units import ceil_div
 
 _BOUNDS = ("low", "expected", "high")

@@ -8,8 +8,6 @@ recurrent layers hold a state per slot. Source: ``get_cell_size_per_token`` up t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.engines.sglang_config import SGLangConfig
 from planner.models.architecture import (
     Attention,
@@ -20,6 +18,7 @@ from planner.models.architecture import (
     RecurrentState,
     SlidingWindow,
 )
+from planner.record import NamedTuple
 
 #: Bytes of one FP8 token in the sparse kernels: 512 values, 4 scales of 4 bytes, 64 rotary elements of 2 bytes.
 _PACKED_LATENT = 656

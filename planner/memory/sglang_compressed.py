@@ -5,10 +5,9 @@ Source: ``DSV4PoolConfigurator`` of 0.5.12 to 0.5.23. All pools hang on one numb
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.engines.sglang_config import SGLangConfig
 from planner.models.architecture import LatentAttention, ModelArchitecture
+from planner.record import NamedTuple
 
 _STATE = 4  # bytes of an element of the compressors' state
 _SCALES = 8  # bytes of scales beside a packed latent

@@ -6,11 +6,10 @@ Source: ``profile_max_num_token`` up to 0.5.10 and ``_profile_available_bytes``,
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.engines.sglang_config import SGLangConfig
 from planner.memory.sglang_cells import Cells
 from planner.memory.sglang_compressed import CompressedCells, window_cap
+from planner.record import NamedTuple
 
 #: A pipeline stage without attention never decides.
 NO_LIMIT = 1 << 48

@@ -7,8 +7,6 @@ the rest. Source: reference on SGLang's memory, 7; ``layers/dp_attention.py`` an
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import Parallelism
 from planner.engines.sglang_config import SGLangConfig
@@ -17,7 +15,7 @@ from planner.memory.budget import Input, Term
 from planner.memory.sglang_cells import attention_ranks
 from planner.memory.weights import Rank, local_shape, rank_weights, stage_layers
 from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, Tower, Vector
-from planner.record import replace
+from planner.record import NamedTuple, replace
 from planner.units import GIB, MIB, ceil_div, format_bytes
 
 #: Releases of the weight model whose layouts are SGLang's too: those before kernels of later releases allocate with weights.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import NamedTuple
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig, Parallelism
@@ -12,11 +10,13 @@ from planner.estimate import Estimate, exactly
 from planner.memory import kv_cache
 from planner.memory.activations import profile_peak
 from planner.memory.budget import Capacity, Input, KVPlan, MemoryBudget, RankBudget, Term
+from planner.memory.divisibility import indivisible
 from planner.memory.graphs import graph_memory
 from planner.memory.parameters import Holder, allocator_rest, holder, offloaded_bytes, offloaded_groups
 from planner.memory.runtime import baseline, non_torch
 from planner.memory.weights import rank_weights, stage_layers
 from planner.models.architecture import ModelArchitecture
+from planner.record import NamedTuple, replace
 from planner.units import GIB, format_bytes
 
 #: Default of gpu-memory-utilization before 0.20, for a release that is only assumed.
@@ -86,7 +86,9 @@ def vllm_budget(
         key = (stage == 0, stage == parallel.pipeline - 1, *map(id, model.layers[here.start : here.stop]))
         if key not in alike:
             plan = kv_cache.kv_plan(model, config, stage, accelerator.capability, here, draft)
-            alike[key] = (plan, _terms(question, stage, here))
+            terms = _terms(question, stage, here)
+            terms["kv_available"] = _with_demand(terms["kv_available"], plan, config)
+            alike[key] = (plan, terms)
         stages.append(alike[key])
     distinct = list(alike.values())
     blocks = _blocks(config, distinct)
@@ -113,8 +115,11 @@ def vllm_budget(
 
 
 def _stages_of(question: _Question) -> list[range]:
-    """The decoder layers of each stage. Raises ``LayoutRefused`` for a partition that does not split the layers."""
+    """The decoder layers of each stage. Raises ``LayoutRefused`` for a partition that does not split the layers, and where
+    the ranks cannot share what the engine must split between them."""
     config = question.config
+    for cut in indivisible(question.model, config.parallel):
+        raise kv_cache.LayoutRefused(str(cut))
     try:
         return stage_layers(question.model.num_layers, config.parallel.pipeline, config.version, question.partition)
     except ValueError as error:
@@ -122,38 +127,50 @@ def _stages_of(question: _Question) -> list[range]:
 
 
 def _terms(question: _Question, stage: int, here: range) -> dict[str, Term]:
-    """All terms of one stage's ranks. Where nothing states the release, what older ones would do is joined to it."""
+    """All terms of one stage's ranks. Where nothing states the release, what the oldest would do is joined to it."""
     terms = _release_terms(question, stage, here)
-    config = question.config
-    if not question.version_assumed or not config.oldest_release or config.oldest_release > _OLDER_RELEASE:
+    older = _older(question.config) if question.version_assumed else None
+    if older is None:
         return terms
-    utilization = config.gpu_memory_utilization
-    if utilization.provenance.source in ("engine-default", "assumption"):
-        utilization = replace(utilization, value=min(_OLDER_UTILIZATION, utilization.value))
-    older = replace(
-        config,
-        version=_OLDER_RELEASE,
-        runner="v1",
-        sampler="torch",
-        gpu_memory_utilization=utilization,
-        graphs_estimated=None,
-        frontend_reserved=0,
-    )
     # Weights change little between releases, and what is given does not change at all.
     given = {"weights": terms["weights"], **question.given}
     before = _release_terms(question._replace(config=older, given=given), stage, here)
-    return {name: _joined(term, before[name]) for name, term in terms.items()}
+    # Most public start-up logs without a release are of older ones, where the model had any.
+    typical = older.version <= _OLDER_RELEASE
+    return {name: _joined(term, before[name], older.version, typical) for name, term in terms.items()}
 
 
-def _joined(newest: Term, older: Term) -> Term:
-    """One term for a release that nothing states: the older one's expectation, both intervals."""
+def _older(config: EffectiveConfig) -> EffectiveConfig | None:
+    """The same start under the oldest release that matters, None where that is not known or the same: the last release of
+    the old accounting, or the first that has the model."""
+    if not config.oldest_release:
+        return None
+    version = max(_OLDER_RELEASE, config.oldest_release)
+    if version >= config.version:
+        return None
+    utilization = config.gpu_memory_utilization
+    if version < (0, 20) and utilization.provenance.source in ("engine-default", "assumption"):
+        utilization = replace(utilization, value=min(_OLDER_UTILIZATION, utilization.value))
+    return replace(
+        config,
+        version=version,
+        runner=config.runner if version >= (0, 25) else "v1",
+        sampler="torch" if version < (0, 17) else "triton" if version < (0, 21) else config.sampler,
+        gpu_memory_utilization=utilization,
+        frontend_reserved=0,
+    )
+
+
+def _joined(newest: Term, older: Term, release: tuple[int, ...], typical: bool) -> Term:
+    """One term for a release that nothing states: both intervals, and the expectation of the older where that is typical."""
     if newest.bytes == older.bytes and newest.counted == older.counted:
         return newest
+    shown = older if typical else newest
     low, high = min(newest.bytes.low, older.bytes.low), max(newest.bytes.high, older.bytes.high)
-    release = ".".join(map(str, _OLDER_RELEASE))
-    return older._replace(
-        bytes=Estimate(low, older.bytes.expected, high, "assumed"),
-        inputs=(*older.inputs, Input("release", f"not stated: {release} up to the newest", "start-up logs without one")),
+    named = ".".join(map(str, release[:3]))
+    return shown._replace(
+        bytes=Estimate(low, shown.bytes.expected, high, "assumed"),
+        inputs=(*shown.inputs, Input("release", f"not stated: {named} up to the newest", "start-up logs without one")),
     )
 
 
@@ -170,6 +187,9 @@ def _release_terms(question: _Question, stage: int, here: range) -> dict[str, Te
     requested = given.get("requested") or _requested(device.bytes, config)
     how = holder(model, config, accelerator)
     weights = given.get("weights") or _weights(question, stage, here, how)
+    rest = 0
+    if weights.bytes.basis != "given":
+        rest = allocator_rest(model, here, stage == 0, last, how, config.towers_loaded)
     terms = {
         "device": device,
         "requested": requested,
@@ -189,9 +209,8 @@ def _release_terms(question: _Question, stage: int, here: range) -> dict[str, Te
             config,
             accelerator,
             model,
-            rest=0
-            if "weights" in question.given and not question.version_assumed
-            else allocator_rest(model, here, stage == 0, last, how, config.towers_loaded),
+            rest=rest,
+            weights=weights.bytes.expected,
         ),
         "graphs": graph_memory(model, config, accelerator),
         "baseline": given.get("baseline") or baseline(config, accelerator),
@@ -200,6 +219,10 @@ def _release_terms(question: _Question, stage: int, here: range) -> dict[str, Te
         terms["graphs"] = given["graphs"]._replace(counted=terms["graphs"].counted)
     terms = {name: term if term.name == name else term._replace(name=name) for name, term in terms.items()}
     terms["kv_available"] = _available(question, terms)
+    if rest and weights is not given.get("weights"):
+        # "Model loading took" counts what the allocator rounds up, which is a part of the other memory here.
+        low, expected, high, basis = weights.bytes
+        terms["weights"] = weights._replace(bytes=Estimate(low, expected, high + rest, basis))
     return terms
 
 
@@ -358,6 +381,24 @@ def _available(question: _Question, terms: dict[str, Term]) -> Term:
     )
 
 
+def _with_demand(term: Term, plan: KVPlan, config: EffectiveConfig) -> Term:
+    """The memory for the cache with what takes it up, per unit."""
+    request = plan.blocks_per_request * plan.bytes_per_block
+    grows = [
+        (
+            "context",
+            f"{format_bytes(plan.bytes_per_token)} per token of a request, in blocks of {plan.block_size} tokens and "
+            f"{format_bytes(plan.bytes_per_block)}",
+        ),
+        ("concurrency", f"{format_bytes(request)} per request of {config.max_model_len.value:,} tokens"),
+    ]
+    width = {"bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "float32": 4}
+    size = width.get(config.kv_cache_dtype.value)
+    if size is not None and plan.bytes_per_token:
+        grows.append(("precision", f"{format_bytes(plan.bytes_per_token / size)} per token and byte of an element"))
+    return term._replace(grows_with=tuple(grows))
+
+
 def _difference(whole: Estimate, parts: list[Estimate]) -> Estimate:
     """What parts leave of a whole, in bytes, their errors taken as independent."""
     expected = whole.expected - sum(part.expected for part in parts)
@@ -461,9 +502,7 @@ def _capacity(
         max_concurrency=(reports[0][1], reports[1][1], reports[2][1]),
         longest_request=Estimate(lengths[0], lengths[1], lengths[2], blocks.basis),
         blocks=blocks,
-        bytes_per_request=max(
-            plan.blocks_per_request * plan.bytes_per_block for plan in (expected_plan, *plans[1:])
-        ),
+        bytes_per_request=max(plan.blocks_per_request * plan.bytes_per_block for plan in (expected_plan, *plans[1:])),
     )
 
 

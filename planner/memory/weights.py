@@ -6,8 +6,6 @@ MLA matrices, LoRA slots. The KV cache, workspaces and graphs are other terms.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import Parallelism
 from planner.estimate import Estimate
@@ -25,6 +23,7 @@ from planner.models.architecture import (
     Tower,
     Vector,
 )
+from planner.record import NamedTuple
 from planner.units import GIB, ceil_div, format_bytes, round_up
 
 #: Bytes of top-k scratch that each sparse indexer allocates while loading, in newer versions (golden data of 0.32.0).
@@ -251,7 +250,7 @@ def _absorbed_bytes(layer: Layer, attention: LatentAttention, rank: Rank) -> int
 
 
 def _matrix_bytes(matrix: Matrix, formats: dict[str, Format], kernel: Kernel, rank: Rank) -> int:
-    if matrix.until and kernel.version >= matrix.until:
+    if matrix.shard == "host" or (matrix.until and kernel.version >= matrix.until):
         return 0
     n, k, biases = local_shape(matrix, rank)
     size = linear_bytes(formats[matrix.format], n, k, kernel, matrix.slices)

@@ -6,16 +6,16 @@ engine. Layer objects are shared: a model of 80 equal layers holds 80 references
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from planner.record import dataclass
+from planner.record import NamedTuple, dataclass
 
 
 class FullAttention(NamedTuple):
     """Attention over the whole context (MHA, GQA or MQA): the cache keeps K and V of every token.
 
     ``sinks``: learned per-head sink weights, which cost no cache. ``kv_donor``: the index of the layer whose cache this
-    one reads instead of having its own (Gemma-3n, Gemma-4), else None.
+    one reads instead of having its own (Gemma-3n, Gemma-4), else None. ``indexer_dim`` > 0: the layer picks what it reads
+    with an indexer, whose keys of that size it caches beside its own (MiniMax-M3): one for every ``index_ratio`` tokens,
+    and where that is more than one, those of the unfinished group in a ring (Qwen4-Exp).
     """
 
     heads: int
@@ -24,6 +24,8 @@ class FullAttention(NamedTuple):
     v_head_dim: int
     kv_donor: int | None = None
     sinks: bool = False
+    indexer_dim: int = 0
+    index_ratio: int = 1
 
 
 class SlidingWindow(NamedTuple):
@@ -60,7 +62,8 @@ class CrossAttention(NamedTuple):
 class LatentAttention(NamedTuple):
     """MLA: one latent vector of ``kv_lora_rank + rope_dim`` per token, shared by all heads.
 
-    ``indexer_dim`` > 0: the layer has a sparse-attention indexer with its own cache of that key size (DeepSeek-V3.2).
+    ``indexer_dim`` > 0: the layer has a sparse-attention indexer with its own cache of that key size (DeepSeek-V3.2),
+    one key for every ``index_ratio`` tokens (GLM-5.3-Flash).
     ``window``: the latent cache is a sliding window (DeepSeek-V4), else 0. ``compress_ratio`` > 0: compressed KV beside it.
     """
 
@@ -73,6 +76,7 @@ class LatentAttention(NamedTuple):
     indexer_dim: int = 0
     window: int = 0
     compress_ratio: int = 0
+    index_ratio: int = 1
 
 
 class StateShape(NamedTuple):
@@ -118,7 +122,8 @@ class Matrix(NamedTuple):
     ``shard``: how tensor parallelism splits it —
     ``column`` (n / tp), ``row`` (k / tp), ``qkv`` (query and KV heads apart: ``heads`` and ``kv_heads`` of ``head_dim``
     each, KV replicated when tp > kv_heads), ``vocab`` (rows padded to ``pad`` and split), ``replicated`` (whole on every
-    rank), ``expert_column`` / ``expert_row`` (``experts`` of these: split by tp·dp, or whole experts per rank under
+    rank), ``host`` (kept in the host's memory), ``expert_column`` / ``expert_row`` (``experts`` of these: split by tp·dp,
+    or whole experts per rank under
     expert parallelism), ``grouped`` (as column, but of ``kv_heads`` groups that are ``head_dim`` outputs wide each rank
     has at least one).
     ``format``: a key of ``ModelArchitecture.formats`` — how its elements are stored. ``model`` are linear layers at 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple
 
 from planner.models.architecture import (
     Layer,
@@ -16,6 +15,7 @@ from planner.models.architecture import (
 )
 from planner.models.config_reader import ConfigReader
 from planner.models.quantization import Quantization
+from planner.record import NamedTuple
 
 
 class Parts(NamedTuple):

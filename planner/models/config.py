@@ -24,6 +24,30 @@ LENGTH_KEYS = (
     "max_seq_length",
     "seq_len",
 )
+#: What the config class says where the file states no length, as Google's files for Gemma 3 (Transformers 5).
+CLASS_LENGTHS = {
+    "cohere2": 8192,
+    "gemma": 8192,
+    "gemma2": 8192,
+    "gemma3_text": 131072,
+    "gemma3n_text": 32768,
+    "gemma4_text": 131072,
+    "gemma4_unified_text": 262144,
+    "gpt_oss": 131072,
+    "llama": 2048,
+    "llama4_text": 131072,
+    "mistral": 131072,
+    "mixtral": 131072,
+    "mllama_text_model": 131072,
+    "phi3": 4096,
+    "qwen2": 32768,
+    "qwen2_5_vl_text": 32768,
+    "qwen2_vl_text": 32768,
+    "qwen3": 32768,
+    "qwen3_moe": 32768,
+    "qwen3_vl_moe_text": 128000,
+    "qwen3_vl_text": 128000,
+}
 _DTYPES = {
     "bfloat16": "bfloat16",
     "float16": "float16",
@@ -66,7 +90,7 @@ def _architecture(config: Any, quant_config: Any, id: str, checkpoint_bytes: int
             f"the architecture {name} is not understood",
             "state its memory with the annotation planner/given, or add a family for it in planner/models/families",
         )
-    text = language_part(root)
+    text = with_class_length(language_part(root))
     # A config.json may carry the separate file's content, so that one file says everything.
     quantization = read_quantization(root, text, quant_config or root.raw("_hf_quant_config"))
     builder = Builder(root, text, quantization, name)
@@ -145,6 +169,14 @@ def language_part(root: ConfigReader) -> ConfigReader:
         if inner is not None:
             return inner
     return outer
+
+
+def with_class_length(text: ConfigReader) -> ConfigReader:
+    """The same with the context length of its config class where the file states none."""
+    length = CLASS_LENGTHS.get(text.text("model_type"))
+    if length is None or any(key in text for key in LENGTH_KEYS):
+        return text
+    return ConfigReader({**text.data, "max_position_embeddings": length}, text.where)
 
 
 def checkpoint_dtype(root: ConfigReader, text: ConfigReader) -> str:

@@ -8,11 +8,12 @@ ModelOpt, wildcards for ModelOpt, names or regular expressions for compressed-te
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.models.architecture import Format, UnknownModel
 from planner.models.config_reader import ConfigReader
 from planner.models.module_patterns import ModulePatterns, split_layer
+from planner.record import NamedTuple
 
 _REMEDY = "state the weight bytes with the annotation planner/given, or use a supported quantization"
 UNQUANTIZED = "model"
@@ -318,7 +319,9 @@ def _compressed_tensors(section: ConfigReader) -> Quantization:
             targets.append(Target(ModulePatterns(named), form))
         if len(named) < len(modules):  # a class of modules, such as Linear
             linear = form
-    kv_scheme = section.section("kv_cache_scheme")
+    stated = section.raw("kv_cache_scheme")  # an object, or its short form
+    short = isinstance(stated, str) and stated.upper() in ("FP8", "FP8_E4M3")
+    kv_scheme = stated if short else section.section("kv_cache_scheme")
     return Quantization(
         "compressed-tensors",
         linear=linear,

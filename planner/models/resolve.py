@@ -20,11 +20,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner import catalog
 from planner.models.architecture import ModelArchitecture, UnknownModel
 from planner.provenance import Provenance
+from planner.record import NamedTuple
 
 #: A reference longer than this is no name of a model.
 MAX_LENGTH = 1024

@@ -62,7 +62,11 @@ def options(fields: Iterable[tuple[str, Node]], skipped: Collection[str] = ()) -
 
 def flag_name(field: str) -> str:
     """``gpuMemoryUtilization`` and ``gpu_memory_utilization`` → ``gpu-memory-utilization``."""
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", field[:100].lstrip("-")).lower().replace("_", "-")
+    name = (
+        re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", field[:100].lstrip("-"))
+        .lower()
+        .replace("_", "-")
+    )
     for apart, together in _REJOINED:
         name = name.replace(apart, together)
     return name

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from planner.documents.document import Problem
 from planner.documents.node import Node
 from planner.provenance import Fact, Position, from_file
@@ -24,7 +27,7 @@ class Reading:
     """What the readers of one run share: the objects to look references up in, the problems found, and how much more
     may be read (see ``spend``)."""
 
-    __slots__ = ("_characters", "_exceeded", "_items", "_items_of_document", "_problems", "objects")
+    __slots__ = ("_characters", "_exceeded", "_items", "_items_of_document", "_muted", "_problems", "objects")
 
     def __init__(self, objects: Objects, documents: int = 1) -> None:
         self.objects = objects
@@ -33,6 +36,7 @@ class Reading:
         self._items_of_document = _ITEMS_PER_DOCUMENT
         self._exceeded = False
         self._characters = _EXPANDED_CHARACTERS
+        self._muted = False
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -41,8 +45,19 @@ class Reading:
 
     def problem(self, at: Node | Position, message: str) -> None:
         """Records a problem at a node's value or at a position."""
+        if self._muted:
+            return
         position = at.position if isinstance(at, Node) else at
         self._problems.setdefault(Problem(position, message))
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Records no problems meanwhile: values of a chart are not yet what the API server will see."""
+        before, self._muted = self._muted, True
+        try:
+            yield
+        finally:
+            self._muted = before
 
     def start_document(self) -> None:
         """Begins a new document's share of the limit."""

@@ -8,11 +8,12 @@ then the only one in the same folder, then the only one of the run; otherwise no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from planner.documents.document import Document
 from planner.documents.node import Node
 from planner.provenance import Fact, Position, from_file
+from planner.record import NamedTuple
 from planner.units import parse_quantity
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ it is written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from planner.documents.node import Node
+from planner.record import NamedTuple
 from planner.workloads import fields as f
 from planner.workloads.fields import Reading
 from planner.workloads.workload import EnvVar

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.documents.node import Node
 from planner.provenance import Fact, Unknown, from_file
+from planner.record import NamedTuple
 from planner.units import parse_quantity
 from planner.workloads import fields as f
 from planner.workloads.fields import Reading

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from planner.documents.derived import mapping_at, sequence_at, text_at
 from planner.documents.document import Document
 from planner.documents.node import Node
 from planner.provenance import Fact, Unknown, from_file
+from planner.record import replace
 from planner.workloads import fields as f
 from planner.workloads.core import workload
 from planner.workloads.fields import Reading
@@ -223,7 +223,9 @@ def shared_memory(at: Node, size: Node | None = None, reading: Reading | None = 
     return Mount("/dev/shm", "dshm", size or at, "emptyDir", "Memory", limit)
 
 
-def with_shared_memory(container: Container, at: Node, size: Node | None = None, reading: Reading | None = None) -> Container:
+def with_shared_memory(
+    container: Container, at: Node, size: Node | None = None, reading: Reading | None = None
+) -> Container:
     """The container with the operator's ``/dev/shm``, unless it mounts one itself."""
     if any(mount.path.rstrip("/") == "/dev/shm" for mount in container.mounts):
         return container

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.documents.node import Node
+from planner.record import NamedTuple
 from planner.workloads import fields as f
 from planner.workloads.fields import Reading
 from planner.workloads.objects import PersistentVolumeClaim, claim_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.provenance import Fact, Position, Unknown
-from planner.record import dataclass, field
+from planner.record import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
     from planner.documents.document import Document

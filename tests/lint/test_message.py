@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.lint.message import fields, fill, look_up, printable
@@ -40,6 +40,7 @@ def test_values_are_not_filled_in_again() -> None:
     assert fill("{engine.s}", {"engine": {"s": "{engine.secret}", "secret": "x"}}) == "{engine.secret}"
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_a_filled_message_is_one_printable_line(value: str) -> None:
     message = fill("a {engine.s} {join(engine.l)} {gib(engine.s)} b", {"engine": {"s": value, "l": [value]}})
@@ -47,6 +48,7 @@ def test_a_filled_message_is_one_printable_line(value: str) -> None:
     assert len(message) < 2000
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(), st.integers(1, 50))
 def test_printable_keeps_what_is_printable_and_cuts(text: str, limit: int) -> None:
     shown = printable(text, limit)

@@ -20,7 +20,6 @@ REFUSED = {
     "MiniCPMV",
     "MiniCPMV4_6ForConditionalGeneration",
     "MiniMaxM3ForCausalLM",
-    "MiniMaxM3SparseForConditionalGeneration",
     "MolmoForCausalLM",
     "MuseGlimmerAssistantModel",
     "MuseGlimmerForConditionalGeneration",

@@ -168,7 +168,7 @@ any_text = st.text(max_size=60) | st.text(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(any_text)
 def test_no_text_breaks_any_format(value: str) -> None:
     result = result_of(value)

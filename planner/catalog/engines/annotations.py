@@ -21,12 +21,12 @@ _DEEPEST = 20
 class Shape(NamedTuple):
     """One alternative of a type: ``kind`` is ``bool``, ``int``, ``float``, ``str``, ``none``, ``dict``, ``literal``,
     ``list``, ``tuple``, ``dataclass`` or ``other``. ``options`` are those of a literal (None: they are not constants),
-    ``elements`` the shapes of a collection's elements, ``count`` the length of a tuple that has one."""
+    ``elements`` the shapes of a collection's elements, ``length`` that of a tuple that has one."""
 
     kind: str
     options: tuple[Any, ...] | None = ()
     elements: tuple[Shape, ...] = ()
-    count: int = 0
+    length: int = 0
     #: the class of a dataclass has its own reader of the command line (``from_cli``)
     own_reader: bool = False
 
@@ -95,9 +95,7 @@ def _shapes(source: Source, module: Module, node: ast.AST, bounds: dict[str, flo
     return [Shape("other")]
 
 
-def _generic(
-    source: Source, module: Module, node: ast.Subscript, bounds: dict[str, float], depth: int
-) -> list[Shape]:
+def _generic(source: Source, module: Module, node: ast.Subscript, bounds: dict[str, float], depth: int) -> list[Shape]:
     head = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if head == "Optional":

@@ -18,7 +18,13 @@ _DEPRECATED = re.compile(
     r"[`\"']?--[\w-]+[`\"']? is deprecated|\w+ \(--[\w-]+\) is deprecated)",
     re.IGNORECASE,
 )
-_REMOVAL = re.compile(r"removed (?:in|from|by)(?: the)?(?: vllm| version| release)* v?(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
+_REMOVAL = re.compile(
+    r"removed (?:in|from|by)(?: the)?(?: vllm| version| release)* v?(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE
+)
+
+
+class NoArguments(Exception):  # noqa: N818 - shown as it is
+    """The source is not laid out as the reader knows it; the argument says what was not found."""
 
 
 class Definition:
@@ -29,6 +35,7 @@ class Definition:
         self.element = ""
         self.action = ""
         self.nargs: Any = None
+        self.nargs_given = False
         self.constant = False
         self.choices: list[Any] | None = None
         self.default: Any = None
@@ -56,7 +63,7 @@ class Definition:
         elif keyword == "action":
             self.take_action(text)
         elif keyword == "nargs":
-            self.nargs = _constant(source, module, value, scope)
+            self.nargs, self.nargs_given = _constant(source, module, value, scope), True
         elif keyword == "const":
             self.constant = True
         elif keyword == "choices":
@@ -87,7 +94,7 @@ class Definition:
             self.action = "optional-bool"
         elif name.startswith("Deprecated"):
             self.deprecated = True
-            if "StoreTrue" in name or name == "DeprecatedAction" or ("StoreConst" in name and self.nargs is None):
+            if "StoreTrue" in name or name == "DeprecatedAction" or ("StoreConst" in name and not self.nargs_given):
                 self.action = "true"
         else:
             self.action = ""
@@ -132,11 +139,13 @@ class Definition:
                 result["removal"] = self.removal
         if self.bounds and kind in ("int", "float", "human-int", "human-int-auto"):
             result["range"] = {name: self.bounds[name] for name in sorted(self.bounds)}
-        if self.default_known and _plain(self.default):
-            default = self.default
-            result["default"] = default if default is not None or kind not in ("true", "false") else False
-        elif not self.default_known and kind in ("true", "false"):
-            result["default"] = kind == "false"
+        usual = {"true": False, "switch": False, "false": True}.get(kind)
+        if kind in ("true", "false"):
+            pass
+        elif not self.default_known or not _plain(self.default):
+            result["computed"] = True
+        elif self.default != usual or self.default is not usual:
+            result["default"] = self.default
         return result
 
 
@@ -150,7 +159,14 @@ def type_kind(text: str) -> str:
         return "json-or-str"
     if "nullable_kvs" in text:
         return "kvs"
-    if "json" in text.lower() or "from_cli" in text or re.search(r"\w(?:Config|ConfigArgs)\b", text):
+    if text == "bool":
+        return "optional-bool"
+    if (
+        "json" in text.lower()
+        or "cuda_graph_config" in text
+        or "from_cli" in text
+        or re.search(r"\w(?:Config|ConfigArgs)\b", text)
+    ):
         return "json"
     for name in ("int", "float"):
         if re.search(rf"(?<!\w){name}(?!\w)|_{name}\b", text) and not text.startswith("lambda"):
@@ -173,4 +189,4 @@ def _plain(value: Any) -> bool:
         return len(value) <= _LONGEST_DEFAULT
     if isinstance(value, list):
         return len(value) <= 16 and all(isinstance(item, (bool, int, float, str)) for item in value)
-    return value == {}
+    return isinstance(value, dict) and not value

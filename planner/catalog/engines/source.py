@@ -43,6 +43,7 @@ class Module:
         self.tree = tree
         self.names: dict[str, ast.AST] = {}
         self.imports: dict[str, tuple[str, str]] = {}
+        self.starred: list[str] = []
         self._package = package
         self._collect(tree.body)
 
@@ -78,6 +79,9 @@ class Module:
             kept = parts[: len(parts) - node.level + (1 if self._package else 0)]
             base = ".".join([*kept, *([base] if base else [])])
         for alias in node.names:
+            if alias.name == "*":
+                self.starred.append(base)
+                continue
             self.names.pop(alias.asname or alias.name, None)
             self.imports[alias.asname or alias.name] = (base, alias.name)
 
@@ -112,12 +116,12 @@ class Source:
         """What a name of a module stands for, through imports inside the release."""
         if name in module.names:
             return Name(module, module.names[name])
-        if name not in module.imports or depth > _DEEPEST:
+        if depth > _DEEPEST:
             return None
-        base, original = module.imports[name]
-        other = self.module(base)
-        if other is not None:
-            found = self.find(other, original, depth + 1)
+        places = [module.imports[name]] if name in module.imports else [(base, name) for base in module.starred]
+        for base, original in places:
+            other = self.module(base)
+            found = self.find(other, original, depth + 1) if other is not None else None
             if found is not None:
                 return found
         return None
@@ -254,10 +258,18 @@ class Source:
         items: list[Any] = []
         for part in parts:
             if isinstance(part, ast.Starred):
-                items += list(self.value(module, part.value, scope, depth + 1))
+                items += self._iterated(module, part.value, scope, depth)
             else:
                 items.append(self.value(module, part, scope, depth + 1))
         return items
+
+    def _iterated(self, module: Module, node: ast.expr, scope: Mapping[str, Any] | None, depth: int) -> list[Any]:
+        """What iterating over an expression gives; of a dictionary only the keys need be constant."""
+        found = self.find(module, node.id) if isinstance(node, ast.Name) else None
+        if found is not None and isinstance(found.node, ast.Dict):
+            keys = [key for key in found.node.keys if key is not None]
+            return [self.value(found.module, key, None, depth + 1) for key in keys]
+        return list(self.value(module, node, scope, depth + 1))
 
     def _operation(self, module: Module, node: ast.BinOp, scope: Mapping[str, Any] | None, depth: int) -> Any:
         left = self.value(module, node.left, scope, depth + 1)
@@ -293,7 +305,8 @@ class Source:
     def _attribute(self, module: Module, node: ast.Attribute, scope: Mapping[str, Any] | None, depth: int) -> Any:
         if scope is not None and isinstance(node.value, ast.Name) and node.value.id in scope and node.attr == "value":
             return scope[node.value.id]
-        owner, attribute = node.value, node.attr
+        owner: ast.expr = node.value
+        attribute = node.attr
         if attribute == "value" and isinstance(owner, ast.Attribute):
             owner, attribute = owner.value, owner.attr
         found = self.find_class(module, owner)
@@ -358,9 +371,7 @@ class Source:
         items = self.value(module, generator.iter, scope, depth + 1)
         if not isinstance(items, list):
             raise Unresolved(ast.unparse(node)[:60])
-        return [
-            self.value(module, node.elt, {**(scope or {}), generator.target.id: item}, depth + 1) for item in items
-        ]
+        return [self.value(module, node.elt, {**(scope or {}), generator.target.id: item}, depth + 1) for item in items]
 
 
 def _text_of(statement: ast.stmt | None) -> str:

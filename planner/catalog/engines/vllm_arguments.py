@@ -8,11 +8,12 @@ special cases a release's ``get_kwargs`` has is read from its own text.
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from planner.catalog.engines.annotations import Annotation, Shape, field_bounds, read_annotation
-from planner.catalog.engines.definition import Definition
+from planner.catalog.engines.definition import Definition, NoArguments
 from planner.catalog.engines.distribution import Distribution
 from planner.catalog.engines.source import Field, Module, Source, Unresolved
 
@@ -22,10 +23,11 @@ _FRONTEND = ("vllm/entrypoints", "cli_args.py")
 #: Where the sub-command ``serve`` adds arguments of its own, by age.
 _SERVE = ("vllm.entrypoints.cli.serve", "vllm.scripts")
 _ENVIRONMENT = "vllm.envs"
-
-
-class NoArguments(Exception):  # noqa: N818 - shown as it is
-    """The source is not laid out as the reader knows it; the argument says what was not found."""
+#: Flags whose values are names that classes register under, and the packages that hold those classes, by age.
+_REGISTERED = {
+    "tool-call-parser": ("vllm/tool_parsers", "vllm/entrypoints/openai/tool_parsers"),
+    "reasoning-parser": ("vllm/reasoning", "vllm/entrypoints/openai/reasoning_parsers"),
+}
 
 
 class _Conversion(NamedTuple):
@@ -70,7 +72,48 @@ def read_arguments(distribution: Distribution) -> dict[str, dict[str, Any]]:
                 walk.function(module, function, only="serve_parser")  # type: ignore[arg-type]
     if len(walk.found) < 50:
         raise NoArguments(f"only {len(walk.found)} arguments found: the definitions have moved")
-    return {name: definition.variant(aliases) for name, (definition, aliases) in sorted(walk.found.items())}
+    result = {name: definition.variant(aliases) for name, (definition, aliases) in sorted(walk.found.items())}
+    for name, folders in _REGISTERED.items():
+        registered = _registered(source, folders)
+        if name in result and registered:
+            # Not "choices": a plug-in that another flag names may register more.
+            result[name].pop("choices", None)
+            result[name]["registered"] = registered
+    return result
+
+
+def _registered(source: Source, folders: tuple[str, ...]) -> list[str]:
+    """The names that the classes of a package register under: keys of a table, or arguments of a decorator."""
+    found: set[str] = set()
+    for folder in folders:
+        for path in source.distribution.under(folder):
+            if path.rpartition("/")[0] != folder:
+                continue
+            dotted = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            module = source.module(dotted)
+            if module is None:
+                continue
+            for name, node in module.names.items():
+                if name.endswith("_TO_REGISTER") and isinstance(node, ast.Dict):
+                    found.update(_key(key) for key in node.keys if key is not None)
+                elif isinstance(node, ast.ClassDef):
+                    found.update(_decorator_names(source, module, node))
+        if found:
+            break
+    return sorted(found - {""})
+
+
+def _decorator_names(source: Source, module: Module, node: ast.ClassDef) -> set[str]:
+    names: set[str] = set()
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith(".register_module"):
+            for argument in (*decorator.args, *(keyword.value for keyword in decorator.keywords)):
+                try:
+                    value = source.value(module, argument)
+                except Unresolved:
+                    continue
+                names.update(item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str))
+    return names
 
 
 def read_variables(distribution: Distribution) -> tuple[str, ...]:
@@ -161,7 +204,11 @@ class _Walk:
 
     def _statements(self, module: Module, body: list[ast.stmt], only: str) -> None:
         for statement in body:
-            if isinstance(statement, (ast.If, ast.For, ast.With, ast.Try)):
+            if isinstance(statement, ast.For):
+                for turn in _turns(statement):
+                    self._statements(module, turn, only)
+                continue
+            if isinstance(statement, (ast.If, ast.With, ast.Try)):
                 self._statements(module, statement.body, only)
                 self._statements(module, getattr(statement, "orelse", []), only)
                 continue
@@ -170,9 +217,8 @@ class _Walk:
             self._assign(module, statement)
             self._change(module, statement, {})
             for node in ast.walk(statement):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    if node.func.attr == "add_argument" and (not only or ast.unparse(node.func.value) == only):
-                        self._call(module, node)
+                if _adds_argument(node, only):
+                    self._call(module, node)
 
     def _assign(self, module: Module, node: ast.stmt) -> None:
         """``x_kwargs = get_kwargs(XConfig)`` and ``x = get_kwargs(XConfig)["name"]``."""
@@ -202,11 +248,16 @@ class _Walk:
                     return
             elif definition is not None:
                 definition.take(self.source, module, keyword, node.value, {})
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+            definition, _ = self._target(module, node.target.value)
+            if definition is not None and _key(node.target.slice) == "choices":
+                # joined with what only running the release would tell
+                definition.choices = None
         elif isinstance(node, ast.Delete):
-            for target in node.targets:
-                if isinstance(target, ast.Subscript):
-                    definition, _ = self._target(module, target.value)
-                    if definition is not None and _key(target.slice) == "nargs":
+            for deleted in node.targets:
+                if isinstance(deleted, ast.Subscript):
+                    definition, _ = self._target(module, deleted.value)
+                    if definition is not None and _key(deleted.slice) == "nargs":
                         definition.nargs = None
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             self._call_on(module, node)
@@ -255,7 +306,7 @@ class _Walk:
             return self.single.get(node.id)
         if not isinstance(node, ast.Subscript):
             return None
-        definition, name = self._target(module, node)
+        definition, _ = self._target(module, node)
         if definition is not None:
             return definition
         if isinstance(node.value, ast.Name) and node.value.id in self.classes:
@@ -369,7 +420,7 @@ def _collection(definition: Definition, shape: Shape | None) -> None:
     definition.kind = "int" if kinds == {"int"} else "float" if kinds == {"float"} else "str"
     if kinds == {"literal"} and shape.elements[0].options:
         _literal(definition, Annotation(shape.elements, {}))
-    definition.nargs = shape.count if shape.kind == "tuple" else "+"
+    definition.nargs = shape.length if shape.kind == "tuple" else "+"
 
 
 def _plain(definition: Definition, annotation: Annotation) -> None:
@@ -378,6 +429,41 @@ def _plain(definition: Definition, annotation: Annotation) -> None:
         definition.kind = annotation.shapes[0].kind
     else:
         definition.kind = "str"
+
+
+def _adds_argument(node: ast.AST, parser: str) -> TypeGuard[ast.Call]:
+    """Whether a node is an ``add_argument`` call, on the parser of this name where one is named."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "add_argument"
+        and (not parser or ast.unparse(node.func.value) == parser)
+    )
+
+
+class _Bind(ast.NodeTransformer):
+    """Puts expressions in the place of names."""
+
+    def __init__(self, names: dict[str, ast.expr]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.names.get(node.id, node)
+
+
+def _turns(loop: ast.For) -> list[list[ast.stmt]]:
+    """The body of a loop over a literal list, once for each of its items with the loop's names filled in."""
+    if not isinstance(loop.iter, (ast.List, ast.Tuple)):
+        return [loop.body]
+    targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+    turns = []
+    for item in loop.iter.elts:
+        values = item.elts if isinstance(item, ast.Tuple) and len(targets) > 1 else [item]
+        names = {
+            target.id: value for target, value in zip(targets, values, strict=False) if isinstance(target, ast.Name)
+        }
+        turns.append([_Bind(names).visit(copy.deepcopy(statement)) for statement in loop.body])
+    return turns
 
 
 def _key(node: ast.expr) -> str:

@@ -119,6 +119,8 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "DeepseekV32ForCausalLM": ("deepseek", "deepseek", ""),
     "GlmMoeDsaForCausalLM": ("deepseek", "deepseek", ""),
     "Glm4MoeLiteForCausalLM": ("deepseek", "deepseek", ""),
+    "Glm5NextForCausalLM": ("glm5_next", "glm5_next_text", ""),
+    "Glm5NextForConditionalGeneration": ("glm5_next", "glm5_next", ""),
     "Mistral4ForCausalLM": ("deepseek", "mistral4", ""),
     "MiniCPM3ForCausalLM": ("deepseek", "minicpm3", ""),
     "YoutuForCausalLM": ("deepseek", "deepseek", ""),
@@ -132,6 +134,8 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "Qwen3_5MoeForCausalLM": ("qwen_hybrid", "hybrid", "embedding"),
     "Qwen3_5ForConditionalGeneration": ("qwen_hybrid", "with_vision", "embedding"),
     "Qwen3_5MoeForConditionalGeneration": ("qwen_hybrid", "with_vision", "embedding"),
+    "Qwen4ExpForCausalLM": ("qwen4_exp", "qwen4_exp_text", "embedding"),
+    "Qwen4ExpForConditionalGeneration": ("qwen4_exp", "qwen4_exp", "embedding"),
     "OlmoHybridForCausalLM": ("heterogeneous", "olmo_hybrid", "both"),
     # layers that differ in more than their window
     "DeciLMForCausalLM": ("heterogeneous", "decilm", ""),
@@ -159,6 +163,10 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "Glm4MoeForCausalLM": ("mixtral", "glm4_moe", ""),
     "SolarOpenForCausalLM": ("mixtral", "glm4_moe", ""),
     "MiniMaxM2ForCausalLM": ("mixtral", "minimax_m2", ""),
+    "MiniMaxM3SparseForCausalLM": ("minimax_m3", "minimax_m3_text", ""),
+    "MiniMaxM3SparseForConditionalGeneration": ("minimax_m3", "minimax_m3", ""),
+    "Step3p5ForCausalLM": ("step3p5", "step3p5", ""),
+    "Step3p7ForConditionalGeneration": ("step3p5", "step3p7", ""),
     "MiMoV2FlashForCausalLM": ("mimo_v2", "mimo_v2", ""),
     "MiMoV2ForCausalLM": ("mimo_v2", "mimo_v2", ""),
 }

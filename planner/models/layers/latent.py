@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from planner.models.architecture import LatentAttention, Matrix, UnknownModel, Vector
 from planner.models.builder import Builder
 from planner.models.config_reader import ConfigReader
+from planner.record import NamedTuple
 
 
 class LatentShape(NamedTuple):
