@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from typing import TYPE_CHECKING
 
-_PACKAGE = Path(__file__).resolve().parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
-def data_folder(name: str) -> Path:
+def data_path(name: str) -> str:
     """The folder ``rules`` or ``schemas``: inside the installed wheel, else at the top of the checkout.
 
     Raises FileNotFoundError where neither exists, which means a broken installation.
     """
-    for folder in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
-        if folder.is_dir():
+    for folder in (os.path.join(_PACKAGE, "_data", name), os.path.join(os.path.dirname(_PACKAGE), name)):
+        if os.path.isdir(folder):
             return folder
     raise FileNotFoundError(f"the folder {name!r} is missing from this installation of kv-planner; reinstall it")
 
 
-def catalog_folder(name: str) -> Path:
+def data_folder(name: str) -> Path:
+    """``data_path`` as a ``Path``, for those that can wait for the import of pathlib."""
+    from pathlib import Path
+
+    return Path(data_path(name))
+
+
+def catalog_path(name: str) -> str:
     """A folder of the catalog, such as ``models`` or ``accelerators``."""
-    return _PACKAGE / "catalog" / name
+    return os.path.join(_PACKAGE, "catalog", name)

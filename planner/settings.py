@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.record import NamedTuple
@@ -36,23 +35,25 @@ class Settings(NamedTuple):
     source: str = ""
 
 
-def find_config(start: Path) -> Path | None:
+def find_config(start: str | os.PathLike[str]) -> str | None:
     """The nearest ``planner.yaml`` of ``start`` or a folder above it, up to the repository's root.
 
     A Kubernetes object may be called planner.yaml too; it is passed over.
     """
     from planner.documents.read import load, may_hold_workload
 
-    for folder in (start, *start.parents):
+    folder = os.path.abspath(start)
+    while True:
         for name in CONFIG_NAMES:
-            candidate = folder / name
+            candidate = os.path.join(folder, name)
             if os.path.isfile(candidate):
                 data = load(candidate, name)
                 if not isinstance(data, bytes) or not may_hold_workload(data):
                     return candidate
-        if os.path.lexists(folder / ".git"):
+        above = os.path.dirname(folder)
+        if above == folder or os.path.lexists(os.path.join(folder, ".git")):
             return None
-    return None
+        folder = above
 
 
 def from_working_folder() -> tuple[Settings, list[Problem]]:
@@ -60,11 +61,11 @@ def from_working_folder() -> tuple[Settings, list[Problem]]:
 
     Its path is shown from the current folder, as annotations on a pull request need it.
     """
-    found = find_config(Path.cwd())
-    return load_config(Path(os.path.relpath(found))) if found else (Settings(), [])
+    found = find_config(os.getcwd())
+    return load_config(os.path.relpath(found)) if found else (Settings(), [])
 
 
-def load_config(path: Path) -> tuple[Settings, list[Problem]]:
+def load_config(path: str | os.PathLike[str]) -> tuple[Settings, list[Problem]]:
     """The settings of a ``planner.yaml``; what is wrong in it comes back as problems with line and column.
 
     Folders in it are relative to the folder that it stands in.
@@ -79,7 +80,7 @@ def load_config(path: Path) -> tuple[Settings, list[Problem]]:
         return Settings(source=str(path)), problems
     if len(content.documents) > 1:
         problems.append(Problem(content.documents[1].root.position, "settings are one document"))
-    reader = _Reader(path, problems)
+    reader = _Reader(os.fspath(path), problems)
     return reader.settings(content.documents[0].root), problems
 
 
@@ -91,7 +92,7 @@ _MAPS = {"models": "models", "model-folders": "model_folders", "engine-versions"
 class _Reader:
     """Turns the nodes of a settings file into values; collects what is wrong, so that nothing is dropped in silence."""
 
-    def __init__(self, path: Path, problems: list[Problem]) -> None:
+    def __init__(self, path: str, problems: list[Problem]) -> None:
         self._path = path
         self._problems = problems
 
@@ -124,7 +125,7 @@ class _Reader:
             versions = values["engine_versions"]
             values["engine_versions"] = {name: text.lstrip("=").removeprefix("v") for name, text in versions.items()}
         if "rules" in values:
-            values["rules"] = tuple(str(self._path.parent / folder) for folder in values["rules"])
+            values["rules"] = tuple(os.path.join(os.path.dirname(self._path), folder) for folder in values["rules"])
         return Settings(**values)
 
     def _wrong(self, node: Node, message: str) -> None:

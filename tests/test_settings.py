@@ -107,8 +107,8 @@ def test_find_config_takes_the_nearest_and_stops_at_the_repository(tmp_path: Pat
     deep.mkdir(parents=True)
     for name in CONFIG_NAMES:
         (tmp_path / name).write_text("strict: true\n")
-    assert find_config(deep) == tmp_path / "planner.yaml"
+    assert find_config(deep) == str(tmp_path / "planner.yaml")
     (tmp_path / "a" / ".planner.yaml").write_text("strict: true\n")
-    assert find_config(deep) == tmp_path / "a" / ".planner.yaml"
+    assert find_config(deep) == str(tmp_path / "a" / ".planner.yaml")
     (deep / ".git").write_text("gitdir: elsewhere\n")  # a worktree or a submodule
     assert find_config(deep) is None

@@ -64,7 +64,7 @@ def settings(
 
     if config and not os.path.isfile(config):
         raise click.BadParameter(f"{config}: there is no such file", param_hint="--config")
-    base, problems = load_config(Path(config)) if config else from_working_folder()
+    base, problems = load_config(config) if config else from_working_folder()
     return (
         base._replace(
             accelerator=accelerator or base.accelerator,

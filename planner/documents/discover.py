@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from collections.abc import Sequence as Many
-from pathlib import Path
 from typing import Final
 
 from planner.documents.document import Notice, Problem
@@ -30,7 +29,7 @@ class Source(NamedTuple):
     ``notice`` is set there is nothing to read: the path cannot be used, or is a Helm chart.
     """
 
-    path: Path | None
+    path: str | None
     file: str
     named: bool = False
     problem: Problem | None = None
@@ -59,7 +58,7 @@ def discover(paths: Many[str], exclude: Many[str] = ()) -> Iterator[Source]:
             real = os.path.realpath(path)
             if real not in seen:
                 seen.add(real)
-                yield Source(Path(path), _show(path), named=True)
+                yield Source(path, _show(path), named=True)
         elif any(char in path for char in "*?["):
             yield from _expand(path, excluded, seen)
         else:
@@ -153,7 +152,7 @@ def _walk(
                         continue
                 elif not entry.is_file(follow_symlinks=False):
                     continue
-                inner.append((path, target, Source(Path(path), _show(path))))
+                inner.append((path, target, Source(path, _show(path))))
         waiting.extend(reversed(inner))
 
 
@@ -173,7 +172,7 @@ def _chart(folder: str, templates: str) -> Notice | None:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 elif entry.name.endswith(SUFFIXES) and entry.is_file(follow_symlinks=False):
-                    data = load(Path(entry.path), entry.name)
+                    data = load(entry.path, entry.name)
                     if isinstance(data, bytes) and may_hold_workload(data):
                         return chart_notice(_show(folder))
         except OSError:

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from planner.documents.compose import MOST_PROBLEMS, Composed, Root, compose, report
@@ -36,7 +35,7 @@ def may_hold_workload(data: bytes) -> bool:
     return _KIND.search(data) is not None and _API_VERSION.search(data) is not None
 
 
-def read_path(path: Path, file: str) -> FileContent:
+def read_path(path: str | os.PathLike[str], file: str) -> FileContent:
     """Reads the file at ``path``; ``file`` is the name that positions show. Never raises for what the file is or holds."""
     data = load(path, file)
     if isinstance(data, Problem):
@@ -44,7 +43,7 @@ def read_path(path: Path, file: str) -> FileContent:
     return read_bytes(data, file, path)
 
 
-def load(path: Path, file: str) -> bytes | Problem:
+def load(path: str | os.PathLike[str], file: str) -> bytes | Problem:
     """The bytes of a regular file, or why it cannot be read. Devices, pipes and sockets are never opened."""
     start = Position(file, 1, 1)
     try:
@@ -77,7 +76,7 @@ def _read_all(handle: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def read_bytes(data: bytes, file: str, path: Path | None = None) -> FileContent:
+def read_bytes(data: bytes, file: str, path: str | os.PathLike[str] | None = None) -> FileContent:
     """The documents of ``data`` (YAML or JSON); ``file`` is the name that positions show.
 
     Never raises: what cannot be read is a Problem, a template is a Notice, and the rest is read. ``path`` tells whether

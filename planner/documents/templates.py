@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from pathlib import Path
 from typing import Final
 
 from planner.documents.compose import Composed, compose
@@ -27,22 +26,25 @@ _CARRIERS: Final = frozenset(
 )
 
 
-def in_chart(path: Path | None, file: str, text: str) -> Notice | None:
+def in_chart(path: str | os.PathLike[str] | None, file: str, text: str) -> Notice | None:
     """A notice where the file is a template of a Helm chart on disk, one and the same for every file of the chart."""
     if path is None or "{{" not in text:
         return None
     chart = chart_of(path)
     if chart is None:
         return None
-    up = len(Path(os.path.abspath(path)).parts) - len(chart.parts) - 1
+    up = os.path.relpath(path, chart).count(os.sep)
     return chart_notice(os.path.normpath(os.path.join(os.path.dirname(file), *([".."] * up))))
 
 
-def chart_of(path: Path) -> Path | None:
+def chart_of(path: str | os.PathLike[str]) -> str | None:
     """The folder (absolute) of the Helm chart whose ``templates`` folder holds the file, if there is one."""
-    for folder in list(Path(os.path.abspath(path)).parents)[:6]:
-        if folder.name == "templates" and (folder.parent / "Chart.yaml").is_file():
-            return folder.parent
+    folder = os.path.dirname(os.path.abspath(path))
+    for _ in range(6):
+        parent, name = os.path.split(folder)
+        if name == "templates" and os.path.isfile(os.path.join(parent, "Chart.yaml")):
+            return parent
+        folder = parent
     return None
 
 
@@ -70,10 +72,10 @@ def as_template(composed: Composed) -> Notice | None:
     position = source.position(start)
     if not helm:
         return Notice(position, "template, not rendered")
-    parts = Path(file).parts
+    parts = file.replace(os.sep, "/").split("/")
     if "templates" in parts[:-1]:
         folder = len(parts) - 1 - parts[::-1].index("templates")
-        return chart_notice(str(Path(*parts[:folder])) if folder else ".")
+        return chart_notice("/".join(parts[:folder]) or ".")
     return Notice(position, "not rendered: helm template CHART | planner lint -")
 
 

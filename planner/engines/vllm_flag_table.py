@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_left
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from planner.engines.version import parse_version
@@ -127,6 +129,26 @@ class FlagTable:
                 return None
             found.update(variant["choices"])
         return frozenset(found)
+
+    def gone_in(self, name: str) -> str:
+        """The release that removed a flag which this one no longer has; empty where it has it, or never had it before."""
+        found = ""
+        for variant in self._variants.get(name, ()):
+            if "since" in variant and _key(variant["since"]) > self.version:
+                break
+            until = variant.get("until", "")
+            found = until if until and _key(until) <= self.version else ""
+        return found
+
+    def added_in(self, name: str) -> str:
+        """The first release after this one that has a flag; empty where there is none."""
+        later = (variant["since"] for variant in self._variants.get(name, ()) if "since" in variant)
+        return next((since for since in later if _key(since) > self.version), "")
+
+    def collects(self, name: str) -> bool:
+        """Whether giving a flag several times adds to it instead of replacing it."""
+        spec = self.flags.get(name)
+        return spec is not None and spec.append
 
     def has(self, name: str) -> bool:
         """Whether this release takes ``--name``."""

@@ -11,19 +11,37 @@ if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.workloads.workload import Container
 
-_NAMES = re.compile(
-    r"(HF_TOKEN|HUGGING_?FACE_(HUB_)?TOKEN|HUGGING_FACE_HUB_TOKEN|HF_API_TOKEN|HF_HUB_TOKEN|VLLM_API_KEY|OPENAI_API_KEY|"
-    r"ANTHROPIC_API_KEY|NGC_API_KEY|NVIDIA_API_KEY|WANDB_API_KEY|SGLANG_API_KEY|AWS_SECRET_ACCESS_KEY|GITHUB_TOKEN|GH_TOKEN)"
+#: Variables that hold a secret, whatever it looks like.
+_NAMES = frozenset(
+    [
+        "HF_TOKEN",
+        "HUGGINGFACE_TOKEN",
+        "HUGGING_FACE_TOKEN",
+        "HUGGINGFACE_HUB_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "HF_API_TOKEN",
+        "HF_HUB_TOKEN",
+        "VLLM_API_KEY",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "NGC_API_KEY",
+        "NVIDIA_API_KEY",
+        "WANDB_API_KEY",
+        "SGLANG_API_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "GITHUB_TOKEN",
+        "GH_TOKEN",
+    ]
 )
-#: Tokens that give themselves away wherever they stand: Hugging Face, NGC, OpenAI, AWS, GitHub.
-_SHAPES = re.compile(
-    r"\b(hf_[A-Za-z0-9]{20,}|nvapi-[\w-]{30,}|sk-[A-Za-z0-9_-]{20,}|AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,})"
-)
+#: Tokens that give themselves away wherever they stand: Hugging Face, NGC, OpenAI, AWS, GitHub. Compiled when a value
+#: holds one of their beginnings.
+_BEGINNINGS = ("hf_", "nvapi-", "sk-", "AKIA", "gh")
+_SHAPES = r"\b(hf_[A-Za-z0-9]{20,}|nvapi-[\w-]{30,}|sk-[A-Za-z0-9_-]{20,}|AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,})"
 #: What people write in place of a value, and local services that take any key.
-_PLACEHOLDER = re.compile(
-    r"[<>{}$]|\*{2,}|x{4,}|^\.*$|your|change[-_ ]?me|replace|redacted|example|placeholder|dummy|fake|insert|todo|token[-_ ]?here|"
-    r"^(none|null|empty|na|n/a|test|token|secret|key|local|no[-_]?key|not[-_]?needed|sk-no-key.*|abc123?|hf_token|hf_|hf_x+)$",
-    re.IGNORECASE,
+_PLACEHOLDER = (
+    r"(?i)[<>{}$]|\*{2,}|x{4,}|^\.*$|your|change[-_ ]?me|replace|redacted|example|placeholder|dummy|fake|insert|todo|"
+    r"token[-_ ]?here|^(none|null|empty|na|n/a|test|token|secret|key|local|no[-_]?key|not[-_]?needed|sk-no-key.*|abc123?|"
+    r"hf_token|hf_|hf_x+)$"
 )
 
 
@@ -42,7 +60,7 @@ def literal_secrets(plan: Plan, positions: dict[str, Position]) -> list[dict[str
             value = variable.value
             if value is None or variable.secret:
                 continue
-            named = bool(_NAMES.fullmatch(variable.name)) and _real(value)
+            named = variable.name in _NAMES and _real(value)
             if named or _token(value):
                 add(
                     "a token" if "TOKEN" in variable.name else "a key",
@@ -61,9 +79,11 @@ def literal_secrets(plan: Plan, positions: dict[str, Position]) -> list[dict[str
 
 def _real(value: str) -> bool:
     """Whether a value may be a real secret: long enough and no placeholder."""
-    return len(value) >= 8 and not _PLACEHOLDER.search(value[:200]) and not value.isspace()
+    return len(value) >= 8 and not re.search(_PLACEHOLDER, value[:200]) and not value.isspace()
 
 
 def _token(value: str) -> bool:
-    match = _SHAPES.search(value[:4000])
+    if not any(beginning in value for beginning in _BEGINNINGS):
+        return False
+    match = re.search(_SHAPES, value[:4000])
     return bool(match) and _real(match.group(1)) if match else False

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from planner.data import data_folder
+from planner.data import data_path
 from planner.lint.finding import SEVERITIES
 from planner.record import NamedTuple
 
@@ -54,7 +55,7 @@ class Rule(NamedTuple):
     why: str
     remedy: str
     at: tuple[str, ...]
-    path: Path
+    path: str
     when: str = ""
     for_each: str = ""
     needs: tuple[str, ...] = ()
@@ -75,13 +76,13 @@ class BrokenRule(Exception):  # noqa: N818 - shown to the rule's author as it is
 @cache
 def built_in_rules() -> tuple[Rule, ...]:
     """The rules that ship with planner, by id. Raises BrokenRule where a file is wrong."""
-    return load_folder(data_folder("rules"))
+    return load_folder(data_path("rules"))
 
 
-def load_folder(folder: Path) -> tuple[Rule, ...]:
+def load_folder(folder: str | os.PathLike[str]) -> tuple[Rule, ...]:
     """Every rule of a folder and its subfolders, by id. Raises BrokenRule for a wrong file or a repeated id."""
     rules: dict[str, Rule] = {}
-    for path in sorted(path for path in folder.rglob("*.y*ml") if path.suffix in (".yaml", ".yml")):
+    for path in sorted(_files(folder)):
         rule = load_rule(path)
         if rule.id in rules:
             raise BrokenRule(f"{path}:1: the rule id {rule.id!r} is also in {rules[rule.id].path}")
@@ -89,8 +90,16 @@ def load_folder(folder: Path) -> tuple[Rule, ...]:
     return tuple(rules[name] for name in sorted(rules))
 
 
-def load_rule(path: Path) -> Rule:
+def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
+    for where, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith((".yaml", ".yml")):
+                yield os.path.join(where, name)
+
+
+def load_rule(path: str | os.PathLike[str]) -> Rule:
     """One rule file. Raises BrokenRule with file and line where it is wrong."""
+    path = os.fspath(path)
     text = _read(path)
     # The examples are the last key and the longest part; a lint run has no use for them.
     head, _, tail = text.partition("\nexamples:")
@@ -160,14 +169,15 @@ def examples(rule: Rule) -> list[dict[str, Any]]:
     return found
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> str:
     try:
-        return path.read_text("utf-8")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise BrokenRule(f"{path}:1: cannot be read: {error}") from None
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
+def _parse(path: str, text: str) -> dict[str, Any]:
     try:
         raw = yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -180,7 +190,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     return raw
 
 
-def _cases(path: Path, text: str, raw: dict[str, Any]) -> tuple[Case, ...]:
+def _cases(path: str, text: str, raw: dict[str, Any]) -> tuple[Case, ...]:
     entries = raw.get("cases", [{"severity": raw.get("severity"), "violated": raw.get("violated")}])
     if not isinstance(entries, list) or not entries:
         raise BrokenRule(f"{path}:{_line_of(text, 'cases')}: 'cases' must be a list")
@@ -208,21 +218,21 @@ def _cases(path: Path, text: str, raw: dict[str, Any]) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def _text(path: Path, text: str, raw: dict[str, Any], key: str) -> str:
+def _text(path: str, text: str, raw: dict[str, Any], key: str) -> str:
     value = raw.get(key, "")
     if not isinstance(value, str):
         raise BrokenRule(f"{path}:{_line_of(text, key)}: {key!r} must be text; quote it")
     return value
 
 
-def _parameters(path: Path, text: str, raw: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _parameters(path: str, text: str, raw: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     value = raw.get("parameters") or {}
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
         raise BrokenRule(f"{path}:{_line_of(text, 'parameters')}: 'parameters' must be a mapping of names to values")
     return tuple(value.items())
 
 
-def _texts(path: Path, text: str, raw: dict[str, Any], key: str) -> tuple[str, ...]:
+def _texts(path: str, text: str, raw: dict[str, Any], key: str) -> tuple[str, ...]:
     value = raw.get(key) or []
     if isinstance(value, str):
         return (value,)

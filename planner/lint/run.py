@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.lint.evaluate import Subject, check, evaluate
@@ -20,10 +20,9 @@ def select_rules(settings: Settings) -> tuple[Rule, ...]:
     """The rules of a run: built in and the user's own, by id or category. Raises BrokenRule for a name of no rule."""
     rules = {rule.id: rule for rule in built_in_rules()}
     for folder in settings.rules:
-        path = Path(folder)
-        if not path.is_dir():
+        if not os.path.isdir(folder):
             raise BrokenRule(f"--rules {folder}: there is no such folder")
-        own = load_folder(path)
+        own = load_folder(folder)
         if not own:
             raise BrokenRule(f"--rules {folder}: no rule in this folder")
         check(own)

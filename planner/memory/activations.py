@@ -251,7 +251,7 @@ def _sparse(model: ModelArchitecture, config: EffectiveConfig, latent: LatentAtt
         return max(gathered, widened), _INDEXER_SCORES if version >= (0, 19) else 0
     if not any(kind.indexer_dim for kind in kinds):
         return 0, 0
-    gathered = 8 * factor * length * _INDEXER_KEY
+    gathered = 8 * factor * length // latent.index_ratio * _INDEXER_KEY
     widened = 0
     if config.kv_cache_dtype.value == "fp8_ds_mla" and version >= (0, 13):
         widened = factor * length * (latent.kv_lora_rank + latent.rope_dim) * _ELEMENT

@@ -248,7 +248,8 @@ def _latent_specs(
     """
     cache = model_dtype if dtype == "auto" else dtype
     latent = attention.kv_lora_rank + attention.rope_dim
-    if attention.rope_dim or (capability is not None and capability[0] != 9):  # without rotation Hopper reads plain FP8 too
+    hopper = capability is None or capability[0] == 9
+    if attention.rope_dim or not hopper:  # Hopper reads latents without rotation in plain FP8
         cache = latent_dtype(cache, sparse, capability, version)
     main = Spec("latent", block, latent_token_bytes(cache, latent), (latent, cache))
     if not attention.indexer_dim:

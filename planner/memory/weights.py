@@ -31,6 +31,8 @@ INDEXER_BUFFER = 8_400_900
 INDEXER_BUFFER_SINCE = (0, 30)
 #: A workspace of FlashInfer's latent attention that some starts allocate while loading, others before.
 LATENT_WORKSPACE = 128 * 2**20
+#: Differences between the weight files and the arithmetic that repacking explains, and those that only other files do.
+_REPACKED, _OTHER_FILES = 0.015, 0.5
 _ELEMENT = {
     "float32": 4,
     "bfloat16": 2,
@@ -144,12 +146,14 @@ def rank_weights(
         if (tower.stage == "first" and first) or (tower.stage == "last" and last) or tower.stage == "all":
             split = rank._replace(tensor=1) if whole_towers and tower.layers else rank
             parts.append((tower.name, _tower_bytes(tower, model, formats, kernel, split)))
-    tables = sum(_table_bytes(table, kernel) for table in model.rotary_tables)
-    if stages[pipeline_rank]:
-        parts.append(("rotary tables", tables))
     if mtp and last:
         drafts = sum(_layer_bytes(layer, model, formats, kernel, rank) for layer in model.mtp_layers)
         parts.append((f"{len(model.mtp_layers)} draft layers", drafts))
+    deviation = _file_deviation(model, formats, kernel)
+    correction = int(deviation * sum(size for _, size in parts))
+    if stages[pipeline_rank]:
+        tables = sum(_table_bytes(table, kernel) for table in model.rotary_tables)
+        parts.append(("rotary tables", tables))
     top_tokens = dict(model.extra).get("index_topk", "")
     if top_tokens.isdigit():
         parts.append(("indexer choices", 4 * (max_num_batched_tokens or 8192) * int(top_tokens)))
@@ -157,11 +161,14 @@ def rank_weights(
         parts.append(("balancing buffer", _largest_experts(model, stages[pipeline_rank], formats, kernel, rank)))
     if lora:
         parts.append(("LoRA slots", lora_bytes(model, stages[pipeline_rank], lora, rank, first, last)))
-    total = max(sum(size for _, size in parts) - int(cpu_offload_gib * GIB), 0)
+    loaded = sum(size for _, size in parts)
+    if correction:
+        parts.append((f"{deviation:+.1%} by the size of the weight files", correction))
+    computed, total = (max(size - int(cpu_offload_gib * GIB), 0) for size in (loaded, loaded + correction))
     sure = not (model.quantization or online or cpu_offload_gib)
-    low = high = total
+    low, high = min(computed, total), max(computed, total)
     if not sure:  # repacking differs between kernels by what is not known here
-        low, high = total - total // 400, total + total // 200
+        low, high = low - low // 400, high + high // 200
     if model.is_multi_latent:
         high += LATENT_WORKSPACE
     return Term(
@@ -172,11 +179,31 @@ def rank_weights(
             Input("tensor parallel", str(parallel.tensor), "engine"),
             Input("pipeline stage", f"{pipeline_rank + 1} of {parallel.pipeline}", "engine"),
             Input("format", quantization or model.quantization or dtype, "checkpoint"),
+            *([Input("weight files", format_bytes(model.checkpoint_bytes), "checkpoint")] if deviation else []),
         ),
         grows_with=(("precision", f"{format_bytes(total // max(kernel.element, 1))} per byte of an element"),)
         if not model.quantization
         else (),
     )
+
+
+def _file_deviation(model: ModelArchitecture, formats: dict[str, Format], kernel: Kernel) -> float:
+    """By which part the weight files of a quantized checkpoint are larger (or, negative, smaller) than what its config
+    describes; 0 for less than repacking explains, where nobody measured the files, and for other files than these.
+
+    Some configs leave out which modules stay at 16 bits, or how deep a scheme goes. Draft layers may be in the files.
+    """
+    if not model.checkpoint_bytes or not model.quantization or formats is not model.formats:
+        return 0.0
+    plain = Rank(1, 0, 1, 0, False, 0)
+    kernel = Kernel(kernel.version, None, kernel.element)
+    size = _layers_bytes(model, range(model.num_layers), formats, kernel, plain)
+    size += sum(_matrix_bytes(m, formats, kernel, plain) for m in (model.embedding, model.head) if m is not None)
+    size += sum(_tower_bytes(tower, model, formats, kernel, plain) for tower in model.towers)
+    drafts = sum(_layer_bytes(layer, model, formats, kernel, plain) for layer in model.mtp_layers)
+    deviations = [model.checkpoint_bytes / described - 1 for described in {size, size + drafts} if described]
+    nearest = min(deviations, key=abs, default=0.0)
+    return nearest if _REPACKED < abs(nearest) < _OTHER_FILES else 0.0
 
 
 def _layers_bytes(

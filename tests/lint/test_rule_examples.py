@@ -30,12 +30,12 @@ def _examples(*keys: str) -> Iterator[Any]:
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_the_file_is_valid_and_stands_where_its_id_and_category_say(rule: Rule) -> None:
     schema = json.loads((data_folder("schemas") / "rule.schema.json").read_text())
-    jsonschema.validate(yaml.safe_load(rule.path.read_text()), schema)
-    assert rule.path.name == f"{rule.id}.yaml"
-    assert rule.path.parent.name == rule.category
+    jsonschema.validate(yaml.safe_load(Path(rule.path).read_text()), schema)
+    assert Path(rule.path).name == f"{rule.id}.yaml"
+    assert Path(rule.path).parent.name == rule.category
 
 
-@pytest.mark.parametrize(("rule", "example", "key"), _examples("violates"))
+@pytest.mark.parametrize(("rule", "example", "key"), list(_examples("violates")))
 def test_a_violation_is_found_at_the_marked_line(
     rule: Rule, example: dict[str, str], key: str, lint_text: Callable[..., LintResult]
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_violation_is_found_at_the_marked_line(
         assert not re.search(r"(?<!\$)\{", text), "a field that was not filled in"
 
 
-@pytest.mark.parametrize(("rule", "example", "key"), _examples("fixed", "passes"))
+@pytest.mark.parametrize(("rule", "example", "key"), list(_examples("fixed", "passes")))
 def test_what_does_not_violate_is_evaluated_and_passes(
     rule: Rule, example: dict[str, str], key: str, lint_text: Callable[..., LintResult]
 ) -> None:

@@ -137,3 +137,25 @@ def test_more_ranks_never_hold_more(config: dict[str, object], power: int) -> No
     assert term.bytes.low <= term.bytes.expected <= term.bytes.high
     if power:
         assert term.bytes.expected < bytes_of(model, Parallelism(tensor=2 ** (power - 1)))
+
+
+def test_measured_weight_files_correct_what_a_quantized_config_describes() -> None:
+    one = Parallelism(tensor=8)
+    described = bytes_of(architecture(DEEPSEEK_V3), one)
+    files = 674_000_000_000  # what the config describes, near enough
+    term = rank_weights(
+        architecture(DEEPSEEK_V3, checkpoint_bytes=round(files * 1.2)),
+        one,
+        0,
+        0,
+        engine_version=V32,
+        dtype="bfloat16",
+        accelerator=H100,
+    )
+    assert 1.1 * described < term.bytes.expected < 1.25 * described
+    assert term.bytes.low < described < term.bytes.high
+    assert "by the size of the weight files" in term.formula
+    for size in (0, 674_000_000_000, 2 * files):  # unknown, the true size without MTP, two copies in one folder
+        assert bytes_of(architecture(DEEPSEEK_V3, checkpoint_bytes=size), one) == described
+    plain = bytes_of(architecture(LLAMA_8B), Parallelism())
+    assert bytes_of(architecture(LLAMA_8B, checkpoint_bytes=20_000_000_000), Parallelism()) == plain
