@@ -4,7 +4,7 @@ kind of accelerator, with every fact that rules and reports read and with what c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
 from planner.record import NamedTuple, dataclass
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from planner.documents.document import FileContent, Notice, Problem
     from planner.engines.config import EffectiveConfig, EngineConfig
     from planner.engines.detect import EngineStart
+    from planner.engines.dispatch import EngineModules
     from planner.memory.budget import MemoryBudget
     from planner.models.architecture import ModelArchitecture
     from planner.workloads.extract import Extraction
     from planner.workloads.workload import Container, EnvVar, Pod, Workload
-
-#: Engines whose memory can be worked out; others are recognised and reported as not evaluated.
-EVALUATED_ENGINES = ("vllm",)
 
 
 class Requirement(NamedTuple):
@@ -168,22 +166,21 @@ def _plan_start(
 def _engine_config(
     workload: Workload, pod: Pod, container: Container, start: EngineStart, settings: Settings
 ) -> EngineConfig:
-    from planner.engines.image import engine_version_from_image, image_platform
+    from planner.engines.dispatch import engine_modules
+    from planner.engines.image import image_platform
     from planner.stated import platform_of
 
     image = container.image.value if container.image else ""
     platform = platform_of(container, pod, image_platform(image))
     files = {path: node for mount in container.mounts for path, node in mount.files}
-    if start.engine != "vllm":
+    modules = engine_modules(start.engine)
+    if modules is None:
         from planner.engines.recognised import read
 
         return read(start, container, files=files, platform=platform)
-    from planner.engines.vllm import parse
-
-    version = _version(workload, pod, container, settings, engine_version_from_image(image)[:2])
-    return parse(
+    return modules.parse(
         start.command_line.words,
-        version=version,
+        version=_version(workload, pod, container, settings, modules),
         image=container.image,
         env=_environment(container, start),
         files=files,
@@ -202,25 +199,43 @@ def _environment(container: Container, start: EngineStart) -> dict[str, EnvVar |
 
 
 def _version(
-    workload: Workload, pod: Pod, container: Container, settings: Settings, from_image: tuple[Any, str]
+    workload: Workload, pod: Pod, container: Container, settings: Settings, modules: EngineModules
 ) -> Fact[str]:
-    """The release: annotation, ``planner.yaml`` or option, image tag, else the newest known, which is said so."""
-    from planner.engines.version import NEWEST_VLLM
-
+    """The release: annotation, ``planner.yaml`` or option, the kind's own field, image tag, else the newest known, which is
+    said so."""
     stated = annotation(workload, pod, "engine-version")
     if stated is not None:
-        return Fact(stated.value.strip().removeprefix("vllm==").removeprefix("v"), stated.provenance)
-    configured = settings.engine_versions.get("vllm")
+        return Fact(stated.value.strip().rpartition("==")[2].removeprefix("v"), stated.provenance)
+    configured = settings.engine_versions.get(modules.name)
     if configured:
         return Fact(configured, Provenance("config", settings.source or "--engine-version"))
     if container.engine_version is not None:
         return container.engine_version
-    key, text = from_image
-    if key:
-        place = container.image.position if container.image else None
-        return Fact(text, Provenance("file", f"image tag ({place})" if place else "image tag", place))
+    image = container.image
+    if image is not None:
+        key, text, _ = _version_in_image(modules.name, image.value)
+        if key:
+            return Fact(text, Provenance("file", f"image tag ({image.position})", image.position))
+    return newest(modules)
+
+
+def _version_in_image(engine: str, reference: str) -> tuple[tuple[int, ...] | None, str, str]:
+    if engine == "vllm":
+        from planner.engines.image import engine_version_from_image
+
+        return engine_version_from_image(reference)
+    from planner.engines.image_versions import version_from_image
+
+    return version_from_image(engine, reference)
+
+
+def newest(modules: EngineModules) -> Fact[str]:
+    """The newest release known of an engine, as an assumption."""
+    from planner.engines.dispatch import newest_release
+
+    release = newest_release(modules)
     return assumed(
-        NEWEST_VLLM, f"vLLM {NEWEST_VLLM} is assumed, the newest release known, since the image does not tell"
+        release, f"{modules.label} {release} is assumed, the newest release known, since nothing tells the release"
     )
 
 
@@ -234,18 +249,21 @@ def complete(
     allow_local: bool = False,
 ) -> Iterator[Plan]:
     """A plan with engine and devices known so far → one plan for each accelerator it may land on."""
+    from planner.engines.dispatch import engine_modules
     from planner.record import replace
 
     engine = base.engine
-    unknown = [gap for gap in engine.unknown if gap.fact.removeprefix("engine.flags.") not in _SIZES]
-    unknown += size_gaps(engine)
-    if engine.engine not in EVALUATED_ENGINES or engine.platform not in ("cuda", "rocm"):
-        what = engine.engine if engine.engine not in EVALUATED_ENGINES else f"{engine.engine} on {engine.platform}"
-        unknown.append(
-            Unknown("engine.memory", f"memory of {what} is not evaluated yet", "nothing to do: later releases")
-        )
+    modules = engine_modules(engine.engine)
+    unknown = list(engine.unknown)
+    if modules is None or engine.platform not in ("cuda", "rocm"):
+        what = engine.engine if modules is None else f"{engine.engine} on {engine.platform}"
+        remedy = "none: this planner cannot work it out"
+        unknown.append(Unknown("engine.memory", f"memory of {what} is not evaluated", remedy, base.position))
         yield replace(base, unknown=tuple(unknown))
         return
+    sizes = dict(modules.size_flags)
+    unknown = [gap for gap in unknown if gap.fact.removeprefix("engine.flags.") not in sizes]
+    unknown += size_gaps(engine, sizes)
     model, provenance, gated = _model(base, settings, overrides, mapped, unknown, allow_local)
     accelerators = _accelerators(base, settings, unknown)
     if base.gpus_per_pod is None and base.container is not None:
@@ -263,7 +281,7 @@ def complete(
             yield replace(known, accelerator=accelerator, unknown=tuple(unknown))
         return
     for accelerator in accelerators or (None,):
-        yield _budgeted(known, model, accelerator, unknown, kv_cache_memory)
+        yield _budgeted(known, modules, model, accelerator, unknown, kv_cache_memory)
 
 
 def _model(
@@ -333,35 +351,29 @@ def _accelerators(base: Plan, settings: Settings, unknown: list[Unknown]) -> tup
 
 def _budgeted(
     plan: Plan,
+    modules: EngineModules,
     model: ModelArchitecture,
     accelerator: Accelerator | None,
     unknown: list[Unknown],
     kv_cache_memory: int | None,
 ) -> Plan:
-    from planner.engines.vllm_defaults import effective
     from planner.memory.budget import MemoryBudget
     from planner.memory.kv_cache import LayoutRefused
-    from planner.memory.vllm_budget import vllm_budget
     from planner.record import replace
 
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
     gaps = list(unknown)
-    config = effective(plan.engine, model, accelerator, gpus, plan.pods)
+    config = modules.effective(plan.engine, model, accelerator, gpus, plan.pods)
     budget = None
     requirement = None
     if not any(gap.fact == "parallel" for gap in gaps):
         try:
             if accelerator is not None:
-                budget = vllm_budget(
-                    model,
-                    config,
-                    accelerator,
-                    gpus_per_pod=gpus,
-                    kv_cache_memory=kv_cache_memory,
-                    version_assumed=plan.engine.version.provenance.source == "assumption",
+                budget = modules.budget(
+                    model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory, **_certainty(plan)
                 )
             else:
-                requirement = smallest_device(plan, model)
+                requirement = smallest_device(plan, modules, model)
         except LayoutRefused as refusal:
             # The engine refuses this layout whatever the memory is.
             budget = MemoryBudget((), None, "does-not-fit", notes=(str(refusal),))
@@ -384,6 +396,15 @@ def _budgeted(
     )
 
 
+def _certainty(plan: Plan) -> dict[str, bool]:
+    """What the budget of vLLM wants to know beside the configuration: whether its release is only assumed."""
+    return (
+        {"version_assumed": plan.engine.version.provenance.source == "assumption"}
+        if plan.engine.engine == "vllm"
+        else {}
+    )
+
+
 def _only_the_length_fails(plan: Plan, budget: MemoryBudget) -> bool:
     """Whether a question without a manifest and without a length fails only by the length that the model brings along: it
     then asks what could run, and a shorter length would."""
@@ -392,23 +413,10 @@ def _only_the_length_fails(plan: Plan, budget: MemoryBudget) -> bool:
     return plan.workload is None and not stated and bool(budget.ranks) and room
 
 
-#: Flags that decide memory, and the fact that is not known where their value is not.
-_SIZES = {
-    "tensor-parallel-size": "parallel",
-    "pipeline-parallel-size": "parallel",
-    "data-parallel-size": "parallel",
-    "max-model-len": "engine.max_model_len",
-    "max-num-seqs": "engine.max_num_seqs",
-    "max-num-batched-tokens": "engine.max_num_batched_tokens",
-    "gpu-memory-utilization": "engine.gpu_memory_utilization",
-    "kv-cache-dtype": "engine.kv_cache_dtype",
-    "quantization": "model.quantization",
-    "dtype": "engine.dtype",
-}
-
-
-def size_gaps(engine: EngineConfig) -> list[Unknown]:
+def size_gaps(engine: EngineConfig, sizes: Mapping[str, str]) -> list[Unknown]:
     """The facts about memory that hang on arguments which could not be expanded, ``engine.memory`` last for all of them.
+
+    ``sizes``: the flags that decide memory, and the fact that is not known where their value is not.
 
     Where words or a config file of the command line are hidden altogether, every flag that is not stated is unknown: a
     default would be a guess.
@@ -416,7 +424,7 @@ def size_gaps(engine: EngineConfig) -> list[Unknown]:
     gaps: dict[str, Unknown] = {}
     hidden = next((gap for gap in engine.unknown if gap.fact == "engine.arguments"), None)
     reasons = {gap.fact: gap for gap in engine.unknown}
-    for name, fact in _SIZES.items():
+    for name, fact in sizes.items():
         flag = engine.flags.get(name)
         if flag is not None and not flag.known:
             cause = reasons.get(f"engine.flags.{name}")
@@ -447,29 +455,25 @@ def _may_be(plan: Plan, product: Accelerator) -> bool:
     )
 
 
-def smallest_device(plan: Plan, model: ModelArchitecture) -> Requirement | None:
+def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture) -> Requirement | None:
     """The least device memory that starts this engine, and the catalog's products that have it.
 
     Works the budget out on a device of the size asked for, by bisection over sizes, since defaults depend on the size.
     """
     from planner.accelerators.catalog import all_accelerators
-    from planner.engines.vllm_defaults import effective
-    from planner.memory.vllm_budget import vllm_budget
 
     products = [product for product in all_accelerators() if _may_be(plan, product)]
     if not products:
         return None
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
-    assumed_version = plan.engine.version.provenance.source == "assumption"
+    options = {**_certainty(plan), **({"capacity": False} if modules.name == "vllm" else {})}
     verdicts: dict[str, str] = {}
 
     def verdict(index: int) -> str:
         product = products[index]
         if product.name not in verdicts:
-            config = effective(plan.engine, model, product, gpus, plan.pods)
-            verdicts[product.name] = vllm_budget(
-                model, config, product, gpus_per_pod=gpus, capacity=False, version_assumed=assumed_version
-            ).verdict
+            config = modules.effective(plan.engine, model, product, gpus, plan.pods)
+            verdicts[product.name] = modules.budget(model, config, product, gpus_per_pod=gpus, **options).verdict
         return verdicts[product.name]
 
     def first(accepted: tuple[str, ...]) -> int | None:

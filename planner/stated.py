@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.accelerators.accelerator import Choice
-    from planner.engines.config import EngineConfig
+    from planner.engines.config import EngineConfig, Parallelism
     from planner.engines.detect import EngineStart
     from planner.workloads.workload import Container, Pod
 
@@ -70,6 +70,18 @@ def with_model(engine: EngineConfig, container: Container) -> EngineConfig:
             return engine
     gaps = tuple(gap for gap in engine.unknown if gap.fact not in ("model", "engine.model"))
     return replace(engine, model=model, unknown=gaps)
+
+
+def stated_sizes(engine: EngineConfig) -> Parallelism | None:
+    """The parallel sizes that an engine's start states, for engines and starts whose sizes in effect are not known: a size
+    that is not stated is 1 there. None where one of them is a variable, or where arguments are hidden and no tensor
+    parallel size is stated."""
+    from planner.engines.recognised import sizes
+
+    hidden = engine.command_line is not None and any(not word.known for word in engine.command_line.words)
+    if hidden and "tensor-parallel-size" not in engine.flags:
+        return None
+    return sizes(engine)
 
 
 def with_accelerator(choice: Choice, pod: Pod) -> Choice:

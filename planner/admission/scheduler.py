@@ -125,15 +125,16 @@ def simulate(
     *,
     progress: Callable[[int], None] | None = None,
     timeline: bool = False,
+    until: int | None = None,
 ) -> Outcome:
-    """Runs the stream to its end. ``progress`` is called now and then with the number of finished requests;
-    ``timeline``: whether the outcome has one.
+    """Runs the stream to its end, or until so many steps have been taken. ``progress`` is called now and then with the
+    number of finished requests; ``timeline``: whether the outcome has one.
 
     Raises ``Impossible`` for settings that no engine starts with. Requests that the engine would refuse or never finish
     (longer than ``max_model_len``, more blocks than there are) are left out and named in the outcome.
     """
     _check(scheduler)
-    return _Run(requests, scheduler, progress, timeline).run()
+    return _Run(requests, scheduler, progress, timeline).run(_NEVER if until is None else until)
 
 
 def _check(scheduler: Scheduler) -> None:
@@ -262,21 +263,22 @@ class _Run:
         self.skip = bytearray(total)
         self.timeline: list[Segment] = []
 
-    def run(self) -> Outcome:
-        """From the first arrival to the last token."""
+    def run(self, until: int) -> Outcome:
+        """From the first arrival to the last token, or to the step ``until``."""
         self._reject_impossible()
         total = len(self.prompts)
         reported = 0
-        while self.next_arrival < total or self.waiting or self.running:
+        while (self.next_arrival < total or self.waiting or self.running) and self.step < until:
             if not self.running and not self.waiting:
                 self.clock = max(self.clock, self.arrivals[self.next_arrival])
             self._arrive()
             if not self.running and not self.waiting:
                 continue
             if self.running and self.filling < 0 and (self.blocked or not self.waiting):
-                self._jump()
+                self._jump(until)
                 self._arrive()
-            self._one_step()
+            if self.step < until:
+                self._one_step()
             if self.progress is not None and self.finished - reported >= 64:
                 reported = self.finished
                 self.progress(reported)
@@ -330,11 +332,11 @@ class _Run:
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
-    def _jump(self) -> None:
+    def _jump(self, until: int) -> None:
         """All steps up to the next one in which something other than decoding happens, or in which blocks run short."""
         while self.finishing and self.ends[self.finishing[0][1]] != self.finishing[0][0]:
             heappop(self.finishing)  # preempted since
-        limit = self.finishing[0][0] - self.step
+        limit = min(self.finishing[0][0], until) - self.step
         if self.capping:
             limit = min(limit, self.capping[0][0] - self.step)
         if not self.waiting and self.next_arrival < len(self.prompts):

@@ -83,8 +83,8 @@ def _from_options(
 ) -> list[Plan]:
     """A plan without a manifest: options say what a manifest would."""
     from planner.engines.config import EngineConfig
-    from planner.engines.version import NEWEST_VLLM
-    from planner.plan import Plan, complete
+    from planner.engines.dispatch import engine_modules
+    from planner.plan import Plan, complete, newest
     from planner.provenance import Fact, Provenance, assumed
 
     name, _, version = engine.partition("==")
@@ -92,19 +92,14 @@ def _from_options(
     option = Provenance("option", "--model")
     reference = Fact(model, option) if model else None
     count = Fact(max(1, gpus // pods), Provenance("option", "--gpus")) if gpus else None
-    if name != "vllm":
+    modules = engine_modules(name)
+    if modules is None:
         config = EngineConfig(name, assumed(version, "--engine"), (), reference, {})
     else:
-        from planner.engines.vllm import parse_argv
-
-        release = version or configured.engine_versions.get("vllm", "")
-        stated = (
-            Fact(release.removeprefix("v"), Provenance("option", "--engine"))
-            if release
-            else assumed(NEWEST_VLLM, f"vLLM {NEWEST_VLLM} is assumed, the newest release known")
-        )
+        release = (version or configured.engine_versions.get(name, "")).removeprefix("v")
+        stated = Fact(release, Provenance("option", "--engine")) if release else newest(modules)
         platform = _platform(configured.accelerator or configured.assume_accelerator)
-        config = parse_argv(list(flags), version=stated, model=reference, platform=platform)
+        config = modules.parse_argv(list(flags), version=stated, model=reference, platform=platform)
     base = Plan(engine=config, gpus_per_pod=count, pods=pods)
     return list(
         complete(

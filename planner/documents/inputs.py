@@ -32,7 +32,7 @@ def read_inputs(paths: Sequence[str], exclude: Sequence[str] = (), prefilter: bo
             if not isinstance(data, bytes):
                 yield FileContent(source.file, (), (data,), ())
                 continue
-            if (prefilter or not source.named) and not may_hold_workload(data):
+            if (prefilter or not source.named) and not may_hold_workload(data, source.file):
                 continue
             content = read_bytes(data, source.file, source.path)
         fresh = tuple(notice for notice in content.notices if notice not in noticed)

@@ -21,6 +21,10 @@ LARGEST: Final = 10 * 1024 * 1024
 _LARGEST_ESCAPED: Final = 2 * 1024 * 1024
 _KIND: Final = re.compile(rb"""(?<![\w./-])kind["']?\s*:""")
 _API_VERSION: Final = re.compile(rb"""(?<![\w./-])apiVersion["']?\s*:""")
+#: Top-level keys of charts that run engines, and what values of others name.
+_VALUES_KEY: Final = re.compile(rb"^(?:servingEngineSpec|modelArtifacts)[ \t]*:", re.MULTILINE)
+_VALUES_WORD: Final = rb"(?i)vllm|sglang|text-generation-inference|tensorrt|trtllm|nvcr\.io/nim|llama[.-]?cpp"
+_VALUES_FIELD: Final = rb"(?i)(?:gpu|args|model)[\w-]*[ \t]*:"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _JSON_ESCAPE: Final = re.compile(
@@ -28,11 +32,17 @@ _JSON_ESCAPE: Final = re.compile(
 )
 
 
-def may_hold_workload(data: bytes) -> bool:
-    """Whether an input looks like Kubernetes objects (``kind`` and ``apiVersion`` keys), told without parsing it."""
+def may_hold_workload(data: bytes, file: str = "") -> bool:
+    """Whether an input looks like Kubernetes objects (``kind`` and ``apiVersion`` keys), or like values of a Helm chart
+    that runs an engine, told without parsing it. ``file`` is its name."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         data = data.replace(b"\0", b"")
-    return _KIND.search(data) is not None and _API_VERSION.search(data) is not None
+    if _KIND.search(data) is not None and _API_VERSION.search(data) is not None:
+        return True
+    if _VALUES_KEY.search(data) is not None:
+        return True
+    name = file.rpartition("/")[2].lower()
+    return "values" in name and bool(re.search(_VALUES_WORD, data) and re.search(_VALUES_FIELD, data))
 
 
 def read_path(path: str | os.PathLike[str], file: str) -> FileContent:

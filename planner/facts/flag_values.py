@@ -50,7 +50,9 @@ def value_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         seen.add((place, flag))
         if place is not None:
             positions[f"engine.invalid_values[{len(found)}]"] = place
-        found.append({"flag": flag, "reason": reason, "engine": TITLES[plan.engine.engine], "release": plan.engine.version.value})
+        found.append(
+            {"flag": flag, "reason": reason, "engine": TITLES[plan.engine.engine], "release": plan.engine.version.value}
+        )
     return {"invalid_values": found}
 
 

@@ -18,13 +18,15 @@ _FLAGS = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"
 
 def sizes_of(plan: Plan) -> Parallelism | None:
     """The parallel sizes: effective where the model is known, else from the flags alone; None where a variable hides them."""
-    if is_gap(plan, "parallel") or plan.engine.engine != "vllm":
+    if is_gap(plan, "parallel"):
         return None
     if plan.effective is not None:
         return plan.effective.parallel
-    from planner.engines.vllm_defaults import parallelism
+    from planner.engines.dispatch import engine_modules
 
-    return parallelism(plan.engine, plan.gpus_per_pod.value if plan.gpus_per_pod else None, plan.pods)
+    modules = engine_modules(plan.engine.engine)
+    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
+    return modules.parallelism(plan.engine, gpus, plan.pods) if modules else None
 
 
 def parallel_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from planner.facts.budget import capacity_facts
 from planner.facts.parallel import sizes_of
 from planner.facts.places import estimate
+from planner.stated import stated_sizes
 
 if TYPE_CHECKING:
     from planner.memory.budget import RankBudget
@@ -23,7 +24,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     """The plan in the contract's form (``schemas/plan.schema.json``)."""
     engine, model, accelerator = plan.engine, plan.model, plan.accelerator
     workload = plan.workload
-    parallel = sizes_of(plan)
+    parallel = sizes_of(plan) or stated_sizes(engine)
     result: dict[str, Any] = {
         "workload": None
         if workload is None

@@ -41,7 +41,7 @@ def test_rest_by_hand() -> None:
 
 def test_offloading_moves_whole_tensors() -> None:
     """12 GiB asked for: 29 layers of 416 MiB and the first three tensors of the next; a public log prints 2.91 GiB left."""
-    of = start(LLAMA, "RTX-3090", "0.17.1", "--max-model-len 8192 --cpu-offload-gb 12")
+    of = start(LLAMA, "RTX-3090", "0.17.1", "--max-model-len 8192 --gpu-memory-utilization 0.86 --cpu-offload-gb 12")
     moved = offloaded_bytes(of.model, range(32), holder(*of), 12)
     assert moved == (29 * 416 + 48 + 32 + 224) * MIB
     weights = vllm_budget(*of).ranks[0].terms["weights"]
