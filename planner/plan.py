@@ -20,20 +20,9 @@ if TYPE_CHECKING:
     from planner.engines.dispatch import EngineModules
     from planner.memory.budget import MemoryBudget
     from planner.models.architecture import ModelArchitecture
+    from planner.requirement import Requirement
     from planner.workloads.extract import Extraction
     from planner.workloads.workload import Container, EnvVar, Pod, Workload
-
-
-class Requirement(NamedTuple):
-    """What a device must offer where nothing names it: bytes of memory at the favourable, expected and unfavourable end,
-    and the catalog's products that have it (by the expected end), smallest first."""
-
-    low: int
-    expected: int
-    high: int
-    accelerators: tuple[str, ...]
-    largest_known: int
-    largest_name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +362,9 @@ def _budgeted(
                     model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory, **_certainty(plan)
                 )
             else:
-                requirement = smallest_device(plan, modules, model)
+                from planner.requirement import smallest_device
+
+                requirement = smallest_device(plan, modules, model, _certainty(plan))
         except LayoutRefused as refusal:
             # The engine refuses this layout whatever the memory is.
             budget = MemoryBudget((), None, "does-not-fit", notes=(str(refusal),))
@@ -436,65 +427,3 @@ def size_gaps(engine: EngineConfig, sizes: Mapping[str, str]) -> list[Unknown]:
     if gaps:
         gaps["engine.memory"] = next(iter(gaps.values()))._replace(fact="engine.memory")
     return list(gaps.values())
-
-
-def _may_be(plan: Plan, product: Accelerator) -> bool:
-    """Whether a pod that names no accelerator may land on this product, as far as the manifest tells."""
-    vendor = "amd" if plan.engine.platform == "rocm" else "nvidia"
-    # Boards for the edge and modified cards are no nodes that a cluster offers by chance.
-    if product.vendor != vendor or product.unified or product.partition or "aftermarket" in product.marketing:
-        return False
-    choice = plan.choice
-    if choice is None:
-        return True
-    memory = product.memory
-    return (
-        product.name not in choice.excluded
-        and (not choice.memory_at_least or memory.high >= choice.memory_at_least)
-        and (not choice.memory_at_most or memory.low <= choice.memory_at_most)
-    )
-
-
-def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture) -> Requirement | None:
-    """The least device memory that starts this engine, and the catalog's products that have it.
-
-    Works the budget out on a device of the size asked for, by bisection over sizes, since defaults depend on the size.
-    """
-    from planner.accelerators.catalog import all_accelerators
-
-    products = [product for product in all_accelerators() if _may_be(plan, product)]
-    if not products:
-        return None
-    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
-    options = {**_certainty(plan), **({"capacity": False} if modules.name == "vllm" else {})}
-    verdicts: dict[str, str] = {}
-
-    def verdict(index: int) -> str:
-        product = products[index]
-        if product.name not in verdicts:
-            config = modules.effective(plan.engine, model, product, gpus, plan.pods)
-            verdicts[product.name] = modules.budget(model, config, product, gpus_per_pod=gpus, **options).verdict
-        return verdicts[product.name]
-
-    def first(accepted: tuple[str, ...]) -> int | None:
-        low, high = 0, len(products)
-        while low < high:
-            middle = (low + high) // 2
-            if verdict(middle) in accepted:
-                high = middle
-            else:
-                low = middle + 1
-        return low if low < len(products) else None
-
-    sure, maybe = first(("fits",)), first(("fits", "may-not-fit"))
-    largest = products[-1]
-    beyond = largest.memory.high + 1
-    names = tuple(p.name for p in products[maybe:]) if maybe is not None else ()
-    return Requirement(
-        low=products[maybe].memory.expected if maybe is not None else beyond,
-        expected=products[maybe].memory.expected if maybe is not None else beyond,
-        high=products[sure].memory.expected if sure is not None else beyond,
-        accelerators=names,
-        largest_known=largest.memory.high,
-        largest_name=largest.name,
-    )

@@ -100,7 +100,8 @@ else:
             methods = {
                 "__new__": _tuple_new, "__repr__": _tuple_repr, "_replace": _tuple_replace, "_asdict": _tuple_asdict,
                 "_make": _tuple_make, "__getnewargs__": tuple, "__slots__": (), "_fields": names,
-                "_field_defaults": defaults, "__match_args__": names,
+                "_field_defaults": defaults, "__match_args__": names, "_required": len(names) - len(defaults),
+                "_tail": tuple(defaults.get(field) for field in names),
             }  # fmt: skip
             return type(name, (tuple,), {**methods, **body, **namespace})
 
@@ -111,6 +112,8 @@ else:
 
     def _tuple_new(cls, *args, **kwargs):
         names = cls._fields
+        if not kwargs and cls._required <= len(args) <= len(names):
+            return tuple.__new__(cls, args + cls._tail[len(args) :])
         if len(args) != len(names):
             given = dict(zip(names, args, strict=False))
             if kwargs.keys() & given.keys() or len(args) > len(names):

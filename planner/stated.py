@@ -26,8 +26,9 @@ def starts_of(container: Container, found: Sequence[EngineStart]) -> Sequence[En
     if found or not container.engine:
         return found
     from planner.engines.command import program_starts
-    from planner.engines.config import CommandLine
+    from planner.engines.config import CommandLine, Word
     from planner.engines.detect import EngineStart
+    from planner.workloads.workload import HIDDEN
 
     started = program_starts(container)
     start = next((item for item in started.starts if "serve" in item.texts[:3]), None)
@@ -36,6 +37,9 @@ def starts_of(container: Container, found: Sequence[EngineStart]) -> Sequence[En
     else:
         first = next((item for item in started.starts if item.entrypoint), None)
         line = first.command_line(started.variables) if first is not None else CommandLine(())
+        if not line.words:
+            at = container.node.position
+            line = CommandLine((Word(HIDDEN, at, False, "command", "what the command starts is not known"),))
     return (EngineStart(container.engine, line, "", "the object names the engine", "medium"),)
 
 
@@ -79,7 +83,7 @@ def stated_sizes(engine: EngineConfig) -> Parallelism | None:
     from planner.engines.recognised import sizes
 
     hidden = engine.command_line is not None and any(not word.known for word in engine.command_line.words)
-    if hidden and "tensor-parallel-size" not in engine.flags:
+    if hidden and not any(name in engine.flags for name in ("tensor-parallel-size", "tp-size", "num-shard")):
         return None
     return sizes(engine)
 

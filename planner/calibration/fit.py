@@ -22,7 +22,7 @@ from planner.calibration.records import Record, read
 from planner.memory import coefficients, runtime
 from planner.memory.activations import encoder_kind, fused_experts, is_eager, phases, sampler_kind
 from planner.memory.coefficients import Spread
-from planner.memory.graphs import captured_graphs, counts_graphs, graph_memory
+from planner.memory.graphs import captured_graphs, counts_graphs, graph_memory, graph_surplus
 from planner.memory.kv_specs import LayoutRefused
 from planner.units import GIB
 
@@ -413,10 +413,13 @@ def _fitted_graphs(captures: Sequence[tuple[Record, float, float]]) -> list[Fitt
     base, slope = fit_graphs(captures)
     ratios = []
     for record, work, printed in captures:
-        factor = coefficients.GRAPH_RANKS_FACTOR[1] if record.config.parallel.tensor > 1 else 1.0
-        ratios.append(
-            Observation(record.id, printed / ((base + slope * work) * factor), 0.005 / printed, _setup(record))
-        )
+        predicted = base + slope * work
+        if record.config.parallel.tensor > 1:
+            predicted *= coefficients.GRAPH_RANKS_FACTOR[1]
+        ratio = printed / predicted
+        if ratio > 1:
+            ratio = max(1.0, ratio / graph_surplus(record.model, record.config))
+        ratios.append(Observation(record.id, ratio, 0.005 / printed, _setup(record)))
     low, high = (quantile([ratio.value for ratio in by_setup(ratios)], share) for share in (0.1, 0.9))
     scaled = [(coefficient * low, coefficient, coefficient * high) for coefficient in (base, slope)]
     return [

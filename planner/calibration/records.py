@@ -2,7 +2,7 @@
 
 Fields: ``engine_version``, ``model``, ``gpu``, ``gpu_memory_gib``, ``tp``, ``pp``, ``dp``, ``ep``, ``gpu_memory_utilization``,
 ``max_model_len``, ``max_num_seqs``, ``max_num_batched_tokens``, ``dtype``, ``kv_cache_dtype``, ``enforce_eager``, ``flags``
-(text), and printed values in GiB: ``weights_gib``, ``peak_activation_gib``, ``non_torch_gib``, ``kv_available_gib``,
+and ``speculative`` (text), and printed values in GiB: ``weights_gib``, ``peak_activation_gib``, ``non_torch_gib``, ``kv_available_gib``,
 ``graph_capture_gib``; ``outcome``. Any of them may be null.
 """
 
@@ -206,6 +206,10 @@ def arguments(case: dict[str, Any]) -> list[str]:
         words.append("--enforce-eager")
     if case.get("ep"):
         words.append("--enable-expert-parallel")
+    drafted = re.match(r"mtp\D{0,40}(\d{1,2})\b", str(case.get("speculative") or "").lower())
+    if drafted:
+        options = {"method": "mtp", "num_speculative_tokens": int(drafted.group(1))}
+        words += ["--speculative-config", json.dumps(options)]
     return words + _from_text(str(case.get("flags") or "")[:_LONGEST_TEXT])
 
 

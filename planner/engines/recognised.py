@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from planner.engines.config import EngineConfig, FlagValue, Parallelism, Word
 from planner.provenance import Fact, Provenance, from_file
 from planner.record import NamedTuple
+from planner.workloads.workload import HIDDEN
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -68,6 +69,12 @@ _KEYS = {
     "pipeline-parallel-size": "pipeline-parallel-size",
     "data-parallel-size": "data-parallel-size",
 }
+#: What flag tables of engines call them.
+_SIZES = (
+    ("tensor-parallel-size", "tp-size", "num-shard"),
+    ("pipeline-parallel-size", "pp-size"),
+    ("data-parallel-size", "dp-size"),
+)
 _CANONICAL = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
 
 
@@ -99,7 +106,7 @@ def read(start: EngineStart, container: Container, *, files: Mapping[str, Node],
             model = _model(given[name][1])
             break
     else:
-        if spellings.first and words and not words[0].text.startswith("-") and words[0].text != "…":
+        if spellings.first and words and not words[0].text.startswith("-") and words[0].text != HIDDEN:
             model = _model(words[0])
         elif model is None:
             told = (container.env.get(name) for name in spellings.model_variables)
@@ -121,8 +128,8 @@ def read(start: EngineStart, container: Container, *, files: Mapping[str, Node],
 def sizes(config: EngineConfig) -> Parallelism | None:
     """The parallel sizes that the start states; 1 where it states none, None where one is not known."""
     values = []
-    for name in _CANONICAL:
-        flag = config.flags.get(name)
+    for names in _SIZES:
+        flag = next((config.flags[name] for name in names if name in config.flags), None)
         if flag is not None and (not flag.known or not isinstance(flag.value, int)):
             return None
         values.append(flag.value if flag is not None else 1)

@@ -18,6 +18,7 @@ from planner.engines.version import NEWEST_VLLM, is_placeholder, version_key
 from planner.engines.vllm_flag_table import FlagSpec, FlagTable, Option, flag_table
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_default, from_file
 from planner.record import NamedTuple, replace
+from planner.workloads.workload import HIDDEN
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -72,7 +73,9 @@ def parse(
     """
     if is_placeholder(version.value):
         stated = version.value[:60]
-        version = assumed(NEWEST_VLLM, f"{stated} is a build from source: vLLM {NEWEST_VLLM}, the newest known, is assumed")
+        version = assumed(
+            NEWEST_VLLM, f"{stated} is a build from source: vLLM {NEWEST_VLLM}, the newest known, is assumed"
+        )
     reader = _Reader(version_key(version.value), env or {}, files or {})
     start, serve = _program_length(words)
     reader.read(list(words[start:]), serve)
@@ -582,6 +585,10 @@ class _Reader:
     def unknown_words(self, word: Word) -> None:
         """A word that may stand for any number of arguments."""
         self.unknown_arguments = True
+        if word.text == HIDDEN:
+            remedy = "lint what decides them together with it, or annotate the object: planner/model: ORG/NAME"
+            self.unknown.append(Unknown("engine.arguments", word.reason, remedy, word.position))
+            return
         self.unknown.append(
             Unknown(
                 "engine.arguments",

@@ -138,7 +138,7 @@ def _cut_blocks(model: ModelArchitecture, sizes: Parallelism) -> list[dict[str, 
 
 def _backend(plan: Plan) -> str:
     """What lets one engine copy span pods: ``ray``, ``nodes`` (--nnodes), ``data-parallel`` (its own rendezvous),
-    ``other`` (an executor of another name) or empty.
+    ``other`` (an executor of another name, or an operator that connects the pods) or empty.
 
     Source: vLLM's parallel configuration; --nnodes from 0.11.1 on.
     """
@@ -153,7 +153,9 @@ def _backend(plan: Plan) -> str:
     if executor and executor not in ("mp", "uni"):
         return "other"
     script = _script(plan)
-    return "ray" if "ray start" in script or "multi-node-serving.sh" in script or "ray_init" in script else ""
+    if "ray start" in script or "multi-node-serving.sh" in script or "ray_init" in script:
+        return "ray"
+    return "other" if plan.workload is not None and plan.workload.connected else ""
 
 
 def _ray_in_image(plan: Plan) -> bool:

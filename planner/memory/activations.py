@@ -83,7 +83,11 @@ def profile_peak(
     for bound in range(3):
         # One buffer serves the experts and sparse attention. The up-projection and the experts are never alive at once,
         # unless the buffer is kept for all layers.
-        kept = max(sizes.experts * EXPERTS_FACTOR[fused][1] * EXPERTS_KEPT[bound], sizes.sparse) if config.version >= (0, 13) else 0.0
+        kept = (
+            max(sizes.experts * EXPERTS_FACTOR[fused][1] * EXPERTS_KEPT[bound], sizes.sparse)
+            if config.version >= (0, 13)
+            else 0.0
+        )
         buffer = max(sizes.experts * EXPERTS_FACTOR[fused][bound], sizes.sparse)
         forward = factor[bound] * sizes.forward + max(buffer, sizes.latent + kept) + sizes.scores
         sampling = sizes.entries * _sampler_bytes(config, kind, bound, since) + sizes.hidden + kept
@@ -247,7 +251,9 @@ def _sparse(model: ModelArchitecture, config: EffectiveConfig, latent: LatentAtt
     if latent.window:
         ratio = min((kind.compress_ratio for kind in kinds if kind.compress_ratio > 1), default=1)
         gathered = 8 * factor * length // ratio * _INDEXER_KEY
-        widened = _ELEMENT * 4 * (ceil_div(length, ratio) + latent.window + tokens) * (latent.kv_lora_rank + latent.rope_dim)
+        widened = (
+            _ELEMENT * 4 * (ceil_div(length, ratio) + latent.window + tokens) * (latent.kv_lora_rank + latent.rope_dim)
+        )
         return max(gathered, widened), _INDEXER_SCORES if version >= (0, 19) else 0
     if not any(kind.indexer_dim for kind in kinds):
         return 0, 0

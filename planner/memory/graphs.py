@@ -26,8 +26,7 @@ def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator:
     bounds = [
         (GRAPH_BASE_GIB[bound] + GRAPH_PER_LAYER_GIB[bound] * layers * graphs) * ranks[bound] for bound in range(3)
     ]
-    if model.is_hybrid or config.speculative_tokens:
-        bounds[2] *= 1.3
+    bounds[2] *= graph_surplus(model, config)
     per_graph = GRAPH_PER_LAYER_GIB[1] * layers * ranks[1] * GIB
     return Term(
         "graphs",
@@ -40,6 +39,11 @@ def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator:
         (("graphs", f"{format_bytes(per_graph)} per graph"),),
         counted=counts_graphs(config, accelerator),
     )
+
+
+def graph_surplus(model: ModelArchitecture, config: EffectiveConfig) -> float:
+    """What the high end is multiplied with: hybrids and speculative decoding capture more kernels per layer."""
+    return 1.3 if model.is_hybrid or config.speculative_tokens else 1.0
 
 
 def captured_graphs(config: EffectiveConfig) -> int:
@@ -62,7 +66,7 @@ def counts_graphs(config: EffectiveConfig, accelerator: Accelerator | None = Non
     From 0.20.0 for model runner V1 (0.26.0 on ROCm) and from 0.29.0 for V2, where ``VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS``
     does not say otherwise (0.18 on). Source: reference on vLLM's memory, 1.2, 1.4.
     """
-    if config.graphs_estimated is not None and (0, 18) <= config.version:
+    if config.graphs_estimated is not None and config.version >= (0, 18):
         able = config.version >= (0, 29) if config.runner == "v2" else config.runner == "v1"
         return config.graphs_estimated and able
     if config.runner == "v2":

@@ -205,7 +205,9 @@ class EngineLayers:
                         found.append((part[0], order, spec, part))
         offset = self.model.num_layers
         for attention in self._draft_attentions(draft):
-            for order, spec in enumerate(self.specs_of(attention)):
+            for order, spec in enumerate(
+                self._draft_specs(attention) if draft is not None else self.specs_of(attention)
+            ):
                 found.append((offset, order, spec, [offset]))
             offset += 1
         if len(found) > 1:
@@ -217,6 +219,17 @@ class EngineLayers:
             else:
                 layers[spec] = indices
         return layers
+
+    def _draft_specs(self, attention: Attention) -> tuple[Spec, ...]:
+        """Specs of one layer of a draft model, which may have its own number of ranks and cache dtype."""
+        tensor, dtype = self.config.draft_tensor, self.config.draft_kv_cache_dtype
+        if not tensor and not dtype:
+            return self.specs_of(attention)
+        own, self.tensor = self.tensor, tensor or self.tensor
+        try:
+            return self.specs_of(attention, dtype)
+        finally:
+            self.tensor = own
 
     def _boundary_layers(self) -> frozenset[int]:
         """Layers whose cache stays at the model's dtype: those that ``--kv-cache-dtype-skip-layers`` names by index or kind (0.19

@@ -12,7 +12,14 @@ from planner.memory.activations import profile_peak
 from planner.memory.budget import Capacity, Input, KVPlan, MemoryBudget, RankBudget, Term
 from planner.memory.divisibility import indivisible
 from planner.memory.graphs import graph_memory
-from planner.memory.parameters import Holder, allocator_rest, holder, offloaded_bytes, offloaded_groups
+from planner.memory.parameters import (
+    Holder,
+    allocator_rest,
+    balancing_buffer,
+    holder,
+    offloaded_bytes,
+    offloaded_groups,
+)
 from planner.memory.runtime import baseline, non_torch
 from planner.memory.weights import rank_weights, stage_layers
 from planner.models.architecture import ModelArchitecture
@@ -260,6 +267,12 @@ def _weights(question: _Question, stage: int, here: range, how: Holder) -> Term:
             formula=f"{term.formula} − {format_bytes(offloaded)} in host memory",
             inputs=(*term.inputs, Input("offloaded to the host", f"{format_bytes(offloaded)} per GPU", scheme)),
         )
+    if config.expert_balancing and config.parallel.expert and not config.eplb_redundant:
+        buffer = balancing_buffer(model, here, how)
+        term = term._replace(
+            bytes=term.bytes.plus(exactly(buffer, "derived")),
+            formula=f"{term.formula} + balancing buffer {format_bytes(buffer)}",
+        )
     return _with_draft(question, term) if last else term
 
 
@@ -489,8 +502,8 @@ def _capacity(
     expected_plan = plans[0]
     for bound, count in enumerate((blocks.low, blocks.expected, blocks.high)):
         plan, shown = plans[0], config
-        if fitted is not None and int(fitted[bound]) < config.max_model_len.value:  # type: ignore[misc]
-            shown = _with_length(config, int(fitted[bound]))  # type: ignore[misc]
+        if fitted is not None and int(fitted[bound]) < config.max_model_len.value:
+            shown = _with_length(config, int(fitted[bound]))
             capability = question.accelerator.capability
             plan = kv_cache.kv_plan(question.model, shown, 0, capability, first_layers, question.draft)
         reports.append(kv_cache.report(plan, count, shown))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from planner.documents.derived import key_at, text_at
 from planner.documents.node import Node
 from planner.provenance import Position
-from planner.workloads.workload import Arg
+from planner.workloads.workload import HIDDEN, Arg
 
 #: Acronyms that a split at capital letters takes apart.
 _REJOINED = (("lo-ra", "lora"), ("d-type", "dtype"), ("v-llm", "vllm"))
@@ -30,7 +30,7 @@ def words(at: Node, *texts: str) -> list[Arg]:
 
 def hidden(at: Node, reason: str) -> Arg:
     """Stands for arguments that are not known."""
-    return Arg("…", text_at(at, "…"), reason)
+    return Arg(HIDDEN, text_at(at, HIDDEN), reason)
 
 
 def option(name: str, value: Node) -> list[Arg]:

@@ -73,6 +73,7 @@ def workload(
     group_size: int = 1,
     group_size_known: bool = True,
     part: str = "",
+    connected: bool = False,
 ) -> Workload:
     """A workload of read pods: what every kind shares. An autoscaler that targets it makes ``replicas`` None; the
     annotations are the object's with those of the pod templates over them (the first pod's win)."""
@@ -97,6 +98,7 @@ def workload(
         max_replicas=scaler.max_replicas if scaler else None,
         group_size_known=group_size_known,
         part=part,
+        connected=connected,
     )
 
 

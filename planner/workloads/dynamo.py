@@ -15,7 +15,7 @@ from planner.documents.node import Node
 from planner.provenance import Fact, Unknown, from_file
 from planner.record import replace
 from planner.workloads import fields as f
-from planner.workloads.arguments import hidden, option, words
+from planner.workloads.arguments import hidden, words
 from planner.workloads.fields import Reading
 from planner.workloads.pod_template import has_containers, read_pod
 from planner.workloads.typed import (
@@ -62,7 +62,7 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
         if pod is None:
             continue
         nodes = count_of(component, "multinode", "nodeCount")
-        pod = _finished(pod, component, nodes)
+        pod = _finished(pod, component)
         if _type_of(component) in _WORKERS:
             pod = _with_hint(pod, spec)
         found.append(
@@ -75,6 +75,7 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
                 group_size=nodes or 1,
                 group_size_known=nodes is not None,
                 part=name,
+                connected=True,  # the operator sets the addresses and ranks of the nodes
             )
         )
     return found
@@ -209,8 +210,8 @@ def _volumes(component: Node, spec: Node) -> tuple[Node | None, Node | None]:
     return sequence_at(component, volumes), sequence_at(component, mounts)
 
 
-def _finished(pod: Pod, component: Node, nodes: int | None) -> Pod:
-    """The pod with what the operator adds: the command of a frontend, the size of a group, shared memory."""
+def _finished(pod: Pod, component: Node) -> Pod:
+    """The pod with what the operator adds: the command of a frontend, shared memory."""
     for index, container in enumerate(pod.containers):
         main = container.name in ("main", "") or len(pod.containers) == 1
         command = _DEFAULT_COMMANDS.get(_type_of(component))
@@ -220,19 +221,7 @@ def _finished(pod: Pod, component: Node, nodes: int | None) -> Pod:
         size = component.get("sharedMemory", "size") or component.get("sharedMemorySize")
         if component.boolean("sharedMemory", "disabled") is not True:
             pod = changed(pod, index, mounts=with_shared_memory(container, component, size).mounts)
-        if nodes is not None and nodes > 1 and _is_vllm(pod, index):
-            count = component.get("multinode", "nodeCount")
-            arguments = container.args or ()
-            if count is not None and not any(argument.text.startswith("--nnodes") for argument in arguments):
-                pod = changed(pod, index, args=(*arguments, *option("nnodes", count)))
     return pod
-
-
-def _is_vllm(pod: Pod, index: int) -> bool:
-    """Whether a container runs ``python -m dynamo.vllm`` without a shell, so that the operator's flags follow its own."""
-    container = pod.containers[index]
-    texts = [argument.text for argument in (*(container.command or ()), *(container.args or ()))]
-    return texts[:1] in (["python3"], ["python"]) and "dynamo.vllm" in texts[:3]
 
 
 def _request(spec: Node, document: Document, kind: str, reading: Reading) -> list[Workload]:

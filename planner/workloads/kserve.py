@@ -55,6 +55,8 @@ _KNOWN_RUNTIMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("triton", "triton", ()),
     ("tensorrt", "triton", ()),
 )
+#: Beyond so many objects of a run, runtimes are found by name only.
+_MOST_COMPARED = 200
 #: Runtimes that KServe brings along: they add no argument that decides memory.
 _OWN_RUNTIMES = ("kserve-huggingfaceserver", "kserve-huggingfaceserver-multinode")
 
@@ -118,9 +120,14 @@ def _parallel_variables(worker: Node | None) -> dict[str, Node | None]:
 
 
 def _is_used(document: Document, reading: Reading) -> bool:
-    return any(
-        service.root.string("spec", "predictor", "model", "runtime") == document.name
-        for service in reading.objects.customs(GROUP, "InferenceService")
+    """Whether a service of the inputs runs in this runtime."""
+    if document.name in reading.objects.used(GROUP, "InferenceService", "spec", "predictor", "model", "runtime"):
+        return True
+    services = reading.objects.customs(GROUP, "InferenceService")
+    return len(services) <= _MOST_COMPARED and any(
+        model is not None and not model.string("runtime") and _by_format(model, service, reading) is document
+        for service in services
+        if service.file == document.file and (model := service.root.get("spec", "predictor", "model")) is not None
     )
 
 
@@ -223,11 +230,21 @@ def _runtime_of(model: Node, document: Document, reading: Reading) -> Document |
             if found is not None:
                 return found
         return None
+    return _by_format(model, document, reading)
+
+
+def _by_format(model: Node, document: Document, reading: Reading) -> Document | None:
     wanted = (model.string("modelFormat", "name") or "").lower()
-    fitting = [
+    runtimes = [
         runtime
         for kind in ("ServingRuntime", "ClusterServingRuntime")
         for runtime in reading.objects.customs(GROUP, kind)
+    ]
+    if len(runtimes) > _MOST_COMPARED:
+        return None
+    fitting = [
+        runtime
+        for runtime in runtimes
         if runtime.file == document.file
         and any(
             (item.string("name") or "").lower() == wanted
@@ -276,11 +293,12 @@ def _in_unknown_runtime(own: Pod, model: Node, worker: Node | None) -> Pod:
     runtime = model.string("runtime") or ""
     told = f"{runtime} {model.string('modelFormat', 'name') or ''}".lower()
     known = next((item for item in _KNOWN_RUNTIMES if item[0] in told), None)
-    if known is None:
-        return own
-    _, engine, command = known
     at = model.get("runtime") or model.get("modelFormat") or model
     arguments: list[Arg] = list(container.args or ())
+    reason = f"the ServingRuntime {runtime[:60]} is not among the files that were read and may add arguments"
+    if known is None:
+        return changed(own, args=(hidden(at, reason), *arguments)) if arguments else own
+    _, engine, command = known
     if command and worker is not None:
         for flag, key in (
             ("tensor-parallel-size", "tensorParallelSize"),
@@ -290,7 +308,6 @@ def _in_unknown_runtime(own: Pod, model: Node, worker: Node | None) -> Pod:
             if size is not None and not names(arguments, flag):
                 arguments += option(flag, size)
     if command and runtime and runtime not in _OWN_RUNTIMES:
-        reason = f"the ServingRuntime {runtime[:60]} is not among the files that were read and may add arguments"
         arguments.insert(0, hidden(at, reason))
     own = changed(
         own,

@@ -96,6 +96,7 @@ def _service(spec: Node, document: Document, kind: str, reading: Reading, part: 
         group_size=size or 1,
         group_size_known=size is not None,
         part=part,
+        connected=True,
     )
 
 

@@ -189,6 +189,7 @@ class Objects:
         self._services: tuple[Service, ...] | None = None
         self._custom: dict[tuple[str, str], list[Document]] = {}
         self._custom_indices: dict[tuple[str, str], _Index[Document]] = {}
+        self._used: dict[tuple[str, ...], frozenset[str]] = {}
 
     def refer(self, group: str, kind: str, document: Document) -> bool:
         """Keeps a document that others may refer to by name; says whether it is of such a kind."""
@@ -205,6 +206,15 @@ class Objects:
             for document in self._custom.get((group, kind), ()):
                 index.add(document.name, document.namespace, document.file, document)
         return index.find(name, namespace, file)
+
+    def used(self, group: str, kind: str, *path: str) -> frozenset[str]:
+        """The names that objects of an operator's kind hold at a path."""
+        key = (group, kind, *path)
+        found = self._used.get(key)
+        if found is None:
+            texts = (document.root.string(*path) for document in self._custom.get((group, kind), ()))
+            found = self._used[key] = frozenset(text for text in texts if text)
+        return found
 
     def customs(self, group: str, kind: str) -> tuple[Document, ...]:
         """All objects of an operator's kind, in order."""

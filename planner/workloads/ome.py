@@ -133,10 +133,7 @@ def _preset(item: Pod) -> Pod:
 
 
 def _is_used(document: Document, reading: Reading) -> bool:
-    return any(
-        service.root.string("spec", "runtime", "name") == document.name
-        for service in reading.objects.customs(GROUP, "InferenceService")
-    )
+    return document.name in reading.objects.used(GROUP, "InferenceService", "spec", "runtime", "name")
 
 
 def _service(spec: Node, document: Document, kind: str, reading: Reading) -> list[Workload]:

@@ -131,6 +131,7 @@ def typed_workload(
     group_size: int = 1,
     group_size_known: bool = True,
     part: str = "",
+    connected: bool = False,
 ) -> Workload:
     """The workload of pods put together; see ``core.workload``."""
     metadata = f.mapping(f.entries(document.root), "metadata", reading)
@@ -145,6 +146,7 @@ def typed_workload(
         group_size=max(group_size, 1),
         group_size_known=group_size_known,
         part=part,
+        connected=connected,
     )
 
 

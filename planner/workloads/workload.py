@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from planner.documents.node import Node
 
 
+#: The text of an argument that stands for arguments which are not known (``Arg.unknown`` says why).
+HIDDEN = "(further arguments)"
+
+
 class Arg(NamedTuple):
     """One element of ``command`` or ``args`` as the file writes it; ``node`` finds the position of an offset in it.
 
@@ -163,6 +167,7 @@ class Workload:
     ``group_size_known`` is False where the size is a placeholder; ``group_size`` is then the number of pod templates.
     ``min_replicas`` and ``max_replicas`` are those of the autoscaler among the inputs that targets the object. An object
     that runs several engines apart from each other (prefill and decode) is several workloads; ``part`` names each.
+    ``connected``: the operator of the kind connects the pods of a group, so that no argument needs to.
     """
 
     kind: str
@@ -181,3 +186,4 @@ class Workload:
     max_replicas: int | None = None
     group_size_known: bool = True
     part: str = ""
+    connected: bool = False

@@ -113,3 +113,13 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fit.main([str(tmp_path / "none.jsonl")]) == 2
     assert "none.jsonl" in capsys.readouterr().err
+
+
+def test_many_logs_of_one_set_up_are_one() -> None:
+    """Five set-ups at 10 and one that printed 30 six times: the median stays, and the interval holds the other nine in ten."""
+    observations = [fit.Observation(f"a{i}", 10, 0.1, f"setup {i}") for i in range(5)]
+    observations += [fit.Observation(f"b{i}", 30, 0.1, "another") for i in range(6)]
+    low, middle, high = fit.spread((1, 2, 3), observations)
+    assert middle == 10
+    assert low <= 10 <= high < 30
+    assert len(fit.by_setup(observations)) == 6

@@ -101,3 +101,30 @@ def test_files(tmp_path: Path) -> None:
     path.write_text("[1]\n")
     with pytest.raises(ValueError, match="object"):
         list(read(path))
+
+
+def test_speculation_and_variables_are_read_from_their_texts() -> None:
+    text = "-tp 2 --decode-context-parallel-size 2 ; VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0, VLLM_USE_V1=1"
+    case = {**CASE, "engine_version": "0.20.0", "speculative": "mtp num_spec_tokens=3", "flags": text}
+    assert arguments(case)[-4:] == [
+        "--speculative-config",
+        '{"method": "mtp", "num_speculative_tokens": 3}',
+        "--decode-context-parallel-size",
+        "2",
+    ]
+    record = record_of(case)
+    assert record is not None
+    assert record.config.graphs_estimated is False
+    assert (record.config.speculative_method, record.config.speculative_tokens) == ("mtp", 3)
+
+
+def test_a_sum_beyond_the_share_is_no_overhead() -> None:
+    record = record_of({**CASE, "kv_available_gib": 9.0})
+    assert record is not None
+    assert record.overhead is None
+
+
+def test_a_build_from_source_has_no_release() -> None:
+    record = record_of({**CASE, "engine_version": "0.1.dev20051+g487ecf187"})
+    assert record is not None
+    assert record.version_assumed

@@ -100,7 +100,7 @@ def test_strict_is_two_where_a_budget_is_not_known(run: Run) -> None:
 
 
 def test_another_engine_is_recognised_and_not_worked_out(run: Run) -> None:
-    plan = plans(run, "--engine", "sglang==0.5.0", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4")[0]
+    plan = plans(run, "--engine", "ollama==0.5.0", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4")[0]
     assert plan["verdict"] == "unknown"
     assert plan["unknown"][0]["fact"] == "engine.memory"
 

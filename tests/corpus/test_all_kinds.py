@@ -33,8 +33,8 @@ ENGINES = {
     "sglang (ome)": {"sglang"},
     "llamacpp": {"llama.cpp"},
     "dynamo:vllm": {"dynamo-vllm", "vllm"},
-    "dynamo:sglang": {"dynamo-sglang"},
-    "dynamo:trtllm": {"dynamo-trtllm"},
+    "dynamo:sglang": {"dynamo-sglang", "sglang"},
+    "dynamo:trtllm": {"dynamo-trtllm", "trtllm"},
 }
 #: Files whose sizes or GPUs the index does not state because an operator derives them, with (tensor, GPUs).
 DERIVED = {

@@ -91,7 +91,8 @@ def differences(plan: Plan, row: dict[str, Any]) -> list[Difference]:
     if plan.budget is None or plan.budget.capacity is None or not plan.budget.ranks:
         return [Difference("planned", "a plan", [gap.reason for gap in plan.unknown])]
     rank = rank_of(plan, row)
-    assert rank.kv is not None and rank.num_blocks is not None
+    assert rank.kv is not None
+    assert rank.num_blocks is not None
     capacity = plan.budget.capacity
     figures = {
         "num_blocks": rank.num_blocks.expected,

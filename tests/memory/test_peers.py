@@ -53,7 +53,8 @@ def test_b_llama_70b_on_four_h100() -> None:
     assert gib(job, "weights") == pytest.approx(32.89, rel=0.01)
     assert gib(job, "kv_available") == pytest.approx(34.5, rel=0.05)
     low, _, high, _ = job.ranks[0].bytes("non_torch")
-    assert low <= 1.67 * GIB and high >= 2.92 * GIB  # its ranks differ by that much
+    assert low <= 1.67 * GIB
+    assert high >= 2.92 * GIB
 
 
 def test_c_latent_cache_is_the_same_on_every_rank() -> None:

@@ -137,12 +137,14 @@ def test_the_cache_the_device_and_the_context_can_be_given() -> None:
 def test_an_automatic_length_is_lowered_to_what_fits() -> None:
     of = start(LLAMA, "RTX-3090", "0.17.1", "--max-model-len auto")
     result = budget(of)
-    assert result.fitted_length is not None and result.capacity is not None
+    assert result.fitted_length is not None
+    assert result.capacity is not None
     low, expected, high, _ = result.fitted_length
     assert 30000 < low < expected < high < 60000
     assert result.capacity.max_concurrency[1] == pytest.approx(1, abs=0.01)
     rank = result.ranks[0]
-    assert rank.kv is not None and rank.num_blocks is not None
+    assert rank.kv is not None
+    assert rank.num_blocks is not None
     assert rank.kv.blocks_per_request == -(-expected // 16) <= rank.num_blocks.expected
     assert budget(start(LLAMA, "H200", "0.17.1", "--max-model-len auto")).fitted_length == exactly(131072, "measured")
     assert budget(start(LLAMA, "RTX-3090", "0.17.1", "--max-model-len 8192")).fitted_length is None
@@ -158,7 +160,9 @@ def test_drafts_of_speculative_decoding() -> None:
     small = budget(start("Qwen/Qwen3-0.6B", "H100-80GB", "0.19.0")).ranks[0]
     more = known.ranks[0].bytes("weights").expected - plain.bytes("weights").expected
     assert more == pytest.approx(small.bytes("weights").expected, rel=0.02)
-    assert known.ranks[0].kv is not None and plain.kv is not None and small.kv is not None
+    assert known.ranks[0].kv is not None
+    assert plain.kv is not None
+    assert small.kv is not None
     assert known.ranks[0].kv.bytes_per_token == plain.kv.bytes_per_token + small.kv.bytes_per_token
     assert known.notes == ()
     unknown = budget(of)
@@ -167,13 +171,39 @@ def test_drafts_of_speculative_decoding() -> None:
     assert "Qwen/Qwen3-0.6B is not known" in unknown.notes[0]
 
 
+def test_a_draft_on_one_rank_keeps_all_its_heads() -> None:
+    """Eight KV heads of 128 in 28 layers: whole on each of two ranks where the draft is not split."""
+    draft = resolve("Qwen/Qwen3-0.6B").architecture
+    tokens = []
+    for size in (2, 1):
+        options = f'{{"model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,"draft_tensor_parallel_size":{size}}}'
+        of = start(
+            "Qwen/Qwen3-32B", "H100-80GB", "0.19.0", f"-tp 2 --max-model-len 8192 --speculative-config {options}"
+        )
+        plan = budget(of, draft=draft).ranks[0].kv
+        assert plan is not None
+        tokens.append(plan.bytes_per_token)
+    assert tokens[1] - tokens[0] == 28 * 4 * 128 * 2 * 2
+
+
+def test_balancing_of_experts_needs_the_experts_of_a_layer() -> None:
+    """Qwen3-30B-A3B on four ranks: 32 experts of 3 × 768 × 2048 elements, with redundant experts or without."""
+    flags = "-tp 4 --max-model-len 8192 --enable-expert-parallel"
+    plain = budget(start("Qwen/Qwen3-30B-A3B", "H100-80GB", "0.20.0", flags)).ranks[0].bytes("weights")
+    balanced = (
+        budget(start("Qwen/Qwen3-30B-A3B", "H100-80GB", "0.20.0", f"{flags} --enable-eplb")).ranks[0].bytes("weights")
+    )
+    assert balanced.expected - plain.expected == 32 * 3 * 768 * 2048 * 2
+
+
 def test_draft_layers_of_the_checkpoint() -> None:
     """DeepSeek-V3 brings one MTP layer along: a 62nd latent cache, and its weights on the last stage."""
     flags = "-tp 8 --max-model-len 8192"
     plain = budget(start("deepseek-ai/DeepSeek-V3", "H200", "0.20.0", flags)).ranks[0]
     mtp = '--speculative-config {"method":"mtp","num_speculative_tokens":1}'
     drafted = budget(start("deepseek-ai/DeepSeek-V3", "H200", "0.20.0", f"{flags} {mtp}")).ranks[0]
-    assert plain.kv is not None and drafted.kv is not None
+    assert plain.kv is not None
+    assert drafted.kv is not None
     assert drafted.kv.bytes_per_token == 62 * 1152
     assert 1 < (drafted.bytes("weights").expected - plain.bytes("weights").expected) / GIB < 2
 
@@ -184,7 +214,8 @@ def test_encoders_left_out_weigh_nothing() -> None:
     text = budget(start(model, "H100-80GB", "0.20.0", flags + " --language-model-only")).ranks[0]
     copied = budget(start(model, "H100-80GB", "0.20.0", flags + " --mm-encoder-tp-mode data")).ranks[0]
     sizes = [rank.bytes("weights").expected for rank in (text, whole, copied)]
-    assert sizes == sorted(sizes) and len(set(sizes)) == 3
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) == 3
     assert text.bytes("activations").expected < whole.bytes("activations").expected
 
 

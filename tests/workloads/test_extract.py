@@ -49,9 +49,14 @@ def test_unknown_kinds_are_counted_where_they_hold_containers():
         spec: {{template: {{spec: {POD}}}}}
         """
     )
-    assert not found.workloads
+    assert [(workload.kind, workload.part) for workload in found.workloads] == [
+        ("ServingRuntime", ""),
+        ("Deep", "spec.roles[0].template"),
+        ("Deep", "spec.roles[0].template"),
+        ("Deployment", "spec.template"),
+    ]
     assert not found.problems
-    assert found.unknown_kinds == {"ServingRuntime": 1, "Deep": 2, "Deployment": 1}
+    assert found.unknown_kinds == {"Deep": 2, "Deployment": 1}
 
 
 def test_other_yaml_says_nothing():

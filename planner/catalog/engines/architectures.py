@@ -32,7 +32,7 @@ def architectures(release: Distribution) -> set[str]:
                     named = (
                         isinstance(key, ast.Constant) and isinstance(key.value, str) and isinstance(value, ast.Tuple)
                     )
-                    if named and _CLASS.fullmatch(key.value):  # type: ignore[union-attr, arg-type]
+                    if named and _CLASS.fullmatch(key.value):  # type: ignore[union-attr]
                         found.add(str(key.value))  # type: ignore[union-attr]
     return found
 

@@ -72,42 +72,23 @@ def write_flags(path: Path, document: Mapping[str, Any]) -> None:
     _write(path, [*head, ' "flags": {'], document["flags"], [" }"])
 
 
-def variable_document(
-    previous: Mapping[str, Any], read: Mapping[str, tuple[str, ...]], releases: list[str]
-) -> dict[str, Any]:
-    """Variable → the ranges of releases that read it, from what each release of ``read`` reads and the rest as before."""
-    tables = {release: set(names) for release, names in variable_tables(previous).items()}
-    tables.update({release: set(names) for release, names in read.items()})
-    ordered = sorted((release for release in releases if release in tables), key=parse_version)
-    as_flags: dict[str, Table] = {release: {name: {} for name in tables[release]} for release in ordered}
+def entry_tables(document: Mapping[str, Any], key: str) -> dict[str, Table]:
+    """Release → entry → its facts there, of a document that lists ``variables`` or ``methods`` under ``key``."""
+    return flag_tables({"releases": document["releases"], "flags": document[key]})
+
+
+def entry_document(previous: Mapping[str, Any], key: str, tables: Mapping[str, Table]) -> dict[str, Any]:
+    """The document of such tables; what people wrote into the previous one stays."""
+    releases = sorted(tables, key=parse_version)
     names = sorted({name for table in tables.values() for name in table})
-    return {
-        "engine": previous["engine"],
-        "source": previous["source"],
-        "releases": ordered,
-        "renamed": previous.get("renamed", {}),
-        "elsewhere": previous.get("elsewhere", []),
-        "variables": {name: _variants(name, ordered, as_flags) for name in names},
-    }
+    kept = {name: value for name, value in previous.items() if name not in ("releases", key)}
+    return {**kept, "releases": releases, key: {name: _variants(name, releases, tables) for name in names}}
 
 
-def variable_tables(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Release → the variables that it reads."""
-    found: dict[str, tuple[str, ...]] = {}
-    for release in document["releases"]:
-        place = parse_version(release)
-        found[release] = tuple(
-            name for name, ranges in document["variables"].items() if any(_holds(variant, place) for variant in ranges)
-        )
-    return found
-
-
-def write_variables(path: Path, document: Mapping[str, Any]) -> None:
-    """One variable a line."""
-    head = [
-        f" {_json(key)}: {_json(document[key])}," for key in ("engine", "source", "releases", "renamed", "elsewhere")
-    ]
-    _write(path, [*head, ' "variables": {'], document["variables"], [" }"])
+def write_entries(path: Path, document: Mapping[str, Any], key: str) -> None:
+    """One entry a line."""
+    head = [f" {_json(name)}: {_json(value)}," for name, value in document.items() if name != key]
+    _write(path, [*head, f' "{key}": {{'], document[key], [" }"])
 
 
 def _write(path: Path, head: list[str], entries: Mapping[str, Any], tail: list[str]) -> None:

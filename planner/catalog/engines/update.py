@@ -15,35 +15,53 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planner.catalog.engines import sglang_arguments, vllm_arguments
+from planner.catalog.engines import sglang_arguments, vllm_arguments, vllm_quantization
 from planner.catalog.engines.definition import NoArguments
 from planner.catalog.engines.distribution import Distribution, Folder, NotPublished, Wheel, remote_wheel
-from planner.catalog.engines.table import (
-    Table,
-    flag_document,
-    flag_tables,
-    variable_document,
-    variable_tables,
-    write_flags,
-    write_variables,
-)
+from planner.catalog.engines.table import Table, entry_document, entry_tables, flag_document, flag_tables, write_entries
+from planner.catalog.engines.table import write_flags as write_flag_file
 from planner.engines.version import is_version
 
 _FOLDER = Path(__file__).parent
 
 
-class _Engine(NamedTuple):
-    """How an engine's release is read."""
+class _Part(NamedTuple):
+    """One table of an engine: the key of its file, what it is read by, and what stands in a new file."""
 
-    package: str
-    arguments: Callable[[Distribution], Table]
-    variables: Callable[[Distribution], tuple[str, ...]]
+    key: str
+    read: Callable[[Distribution], Table]
+    source: str
 
 
+def _names(read: Callable[[Distribution], tuple[str, ...]]) -> Callable[[Distribution], Table]:
+    return lambda distribution: {name: {} for name in read(distribution)}
+
+
+#: engine → (package on the index, its tables)
 ENGINES = {
-    "vllm": _Engine("vllm", vllm_arguments.read_arguments, vllm_arguments.read_variables),
-    "sglang": _Engine("sglang", sglang_arguments.read_arguments, sglang_arguments.read_variables),
+    "vllm": (
+        "vllm",
+        (
+            _Part("flags", vllm_arguments.read_arguments, ""),
+            _Part("variables", _names(vllm_arguments.read_variables), "vllm/envs.py of the published wheels"),
+            _Part(
+                "methods",
+                vllm_quantization.read_methods,
+                "vllm/model_executor/layers/quantization of the published wheels",
+            ),
+        ),
+    ),
+    "sglang": (
+        "sglang",
+        (
+            _Part("flags", sglang_arguments.read_arguments, ""),
+            _Part(
+                "variables", _names(sglang_arguments.read_variables), "sglang/srt/environ.py of the published wheels"
+            ),
+        ),
+    ),
 }
+_FILES = {"flags": "flags", "variables": "variables", "methods": "quantization"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,48 +72,50 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--from", dest="folder", type=Path, help="an unpacked distribution, or a wheel, on disk")
     parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args(arguments)
-    engine = ENGINES[options.engine]
-    flags_file, variables_file = (_FOLDER / f"{options.engine}_{what}.json" for what in ("flags", "variables"))
-    document = _load(flags_file, {"engine": options.engine, "releases": [], "renamed": {}, "flags": {}})
-    variables = _load(
-        variables_file,
-        {
-            "engine": options.engine,
-            "source": "the module of a release that reads environment variables",
-            "releases": [],
-            "variables": {},
-        },
-    )
-    releases = document["releases"] if options.releases == ["all"] else options.releases
+    package, parts = ENGINES[options.engine]
+    documents = {part.key: _load(options.engine, part) for part in parts}
+    tables = {
+        key: flag_tables(document) if key == "flags" else entry_tables(document, key)
+        for key, document in documents.items()
+    }
+    releases = documents["flags"]["releases"] if options.releases == ["all"] else options.releases
     if not all(is_version(release) for release in releases):
         parser.error("a release is a number such as 0.33.0")
-    tables, reads = flag_tables(document), variable_tables(variables)
-    read_variables: dict[str, tuple[str, ...]] = {}
     different = False
     for release in releases:
         try:
-            distribution = _open(options.folder) if options.folder else remote_wheel(engine.package, release)
-            table, names = engine.arguments(distribution), engine.variables(distribution)
+            distribution = _open(options.folder) if options.folder else remote_wheel(package, release)
+            read = {part.key: part.read(distribution) for part in parts}
         except (NoArguments, NotPublished, OSError) as error:
             print(f"{options.engine} {release}: {error}", file=sys.stderr)
             return 2
-        changes = [*_changes(tables.get(release, {}), table), *_variable_changes(reads.get(release, ()), names)]
+        changes = [line for key, table in read.items() for line in _changes(key, tables[key].get(release, {}), table)]
         different = different or bool(changes)
-        print(f"{options.engine} {release}: {len(table)} flags, {len(names)} variables, {len(changes)} changes")
+        counts = ", ".join(f"{len(table)} {key}" for key, table in read.items())
+        print(f"{options.engine} {release}: {counts}, {len(changes)} changes")
         for change in changes:
             print(f"  {change}")
-        tables[release] = table
-        read_variables[release] = names
+        for key, table in read.items():
+            tables[key][release] = table
     if options.check:
         return int(different)
-    write_flags(flags_file, flag_document(document, tables))
-    write_variables(variables_file, variable_document(variables, read_variables, sorted(tables)))
+    for part in parts:
+        path = _path(options.engine, part.key)
+        if part.key == "flags":
+            write_flag_file(path, flag_document(documents["flags"], tables["flags"]))
+        else:
+            write_entries(path, entry_document(documents[part.key], part.key, tables[part.key]), part.key)
     return 0
 
 
-def _load(path: Path, empty: dict[str, Any]) -> dict[str, Any]:
+def _path(engine: str, key: str) -> Path:
+    return _FOLDER / f"{engine}_{_FILES[key]}.json"
+
+
+def _load(engine: str, part: _Part) -> dict[str, Any]:
+    path = _path(engine, part.key)
     if not path.is_file():
-        return empty
+        return {"engine": engine, "source": part.source, "renamed": {}, "releases": [], part.key: {}}
     document: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return document
 
@@ -104,26 +124,23 @@ def _open(path: Path) -> Distribution:
     return Folder(path) if path.is_dir() else Wheel(path)
 
 
-def _changes(before: Table, after: Table) -> list[str]:
+def _changes(key: str, before: Table, after: Table) -> list[str]:
     """What differs between the table as it stands and as it was read now."""
-    lines = [f"+ --{name} ({after[name]['kind']})" for name in sorted(after.keys() - before.keys())]
-    lines += [f"- --{name}" for name in sorted(before.keys() - after.keys())]
+    dashes = "--" if key == "flags" else ""
+    lines = [
+        f"+ {dashes}{name} {after[name].get('kind', '')}".rstrip() for name in sorted(after.keys() - before.keys())
+    ]
+    lines += [f"- {dashes}{name}" for name in sorted(before.keys() - after.keys())]
     for name in sorted(after.keys() & before.keys()):
         old, new = before[name], after[name]
         parts = [
-            f"{key}: {json.dumps(old.get(key))[:60]} → {json.dumps(new.get(key))[:60]}"
-            for key in sorted({*old, *new})
-            if old.get(key) != new.get(key) or (key in old) != (key in new)
+            f"{fact}: {json.dumps(old.get(fact))[:60]} → {json.dumps(new.get(fact))[:60]}"
+            for fact in sorted({*old, *new})
+            if old.get(fact) != new.get(fact) or (fact in old) != (fact in new)
         ]
         if parts:
-            lines.append(f"~ --{name}: {'; '.join(parts)}")
+            lines.append(f"~ {dashes}{name}: {'; '.join(parts)}")
     return lines
-
-
-def _variable_changes(before: tuple[str, ...], after: tuple[str, ...]) -> list[str]:
-    return [f"+ {name}" for name in sorted({*after} - {*before})] + [
-        f"- {name}" for name in sorted({*before} - {*after})
-    ]
 
 
 if __name__ == "__main__":

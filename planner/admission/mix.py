@@ -1,0 +1,177 @@
+"""What a running request of a mix holds: the blocks it has at a random moment, when it starts and when it ends.
+
+At a random moment a long output is more likely to be met than a short one, in proportion to its length, and it is met at
+a random point of its way: the distribution is *length-biased*, and the average request says too little. (The inspection
+paradox of renewal theory; Feller, vol. II, XI.4.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log
+from typing import NamedTuple
+
+from planner.admission.growth import Growth, blocks_of, shared_blocks_of
+from planner.admission.workload import Weighted, Workload
+
+#: points of a request's way at which its blocks are taken, and their weights (Gauss-Legendre on 0 … 1)
+_AGES = ((0.0694318442, 0.1739274226), (0.3300094782, 0.3260725774), (0.6699905218, 0.3260725774), (0.9305681558, 0.1739274226))
+#: cells of the distribution of held blocks, and of those at the end
+_HELD_CELLS = 96
+_END_CELLS = 24
+
+
+class Mix(NamedTuple):
+    """Blocks of the requests of a mix, beyond those that they share.
+
+    ``held``: (blocks, share of moments) of a running request. ``ends`` and ``starts``: (blocks, share of requests) with
+    the last and the first token. ``shared``: blocks of the common prefix, held once. ``growing``: blocks that one token
+    takes on average while a request grows. ``longest``: blocks of the longest request at its end and at its start.
+    ``prompt_tokens``, ``output_tokens``: means over the requests. ``median_start``, ``shortest_start``: blocks of a prompt.
+    """
+
+    held: tuple[tuple[float, float], ...]
+    ends: tuple[tuple[float, float], ...]
+    starts: tuple[tuple[float, float], ...]
+    shared: int
+    longest: int
+    longest_growth: int
+    prompt_tokens: float
+    output_tokens: float
+    median_start: float
+    shortest_start: float
+    tokens_held: float
+
+    @property
+    def mean(self) -> float:
+        """Blocks of a running request on average."""
+        return sum(blocks * share for blocks, share in self.held)
+
+    @property
+    def most(self) -> float:
+        """The most blocks of a running request."""
+        return self.held[-1][0]
+
+    @property
+    def mean_growth(self) -> float:
+        """Blocks that a request takes between its first and its last token, on average."""
+        ends = sum(blocks * share for blocks, share in self.ends)
+        return ends - sum(blocks * share for blocks, share in self.starts)
+
+    def moments(self, tilt: float) -> tuple[float, float, float]:
+        """(log E e^(tilt·X), mean, variance) of the held blocks X under the exponential tilt."""
+        most = self.most
+        total = first = second = 0.0
+        for blocks, share in self.held:
+            weight = share * exp(tilt * (blocks - most))
+            total += weight
+            first += weight * blocks
+            second += weight * blocks * blocks
+        mean = first / total
+        return log(total) + tilt * most, mean, max(1e-9, second / total - mean * mean)
+
+
+def mix_of(workload: Workload, growths: Sequence[Growth], max_model_len: int, *, lookahead: int = 0, prefix_caching: bool = True) -> Mix:
+    """The mix of a workload on a cache layout. ``lookahead``: slots for speculative tokens beyond each next one."""
+    requests = workload.requests(max_model_len)
+    prefix = workload.shared_prefix_tokens if prefix_caching else 0
+    common = workload.shared_prefix_share if prefix else 0.0
+    blocks = _Blocks(growths, max_model_len, lookahead)
+    held: list[tuple[float, float]] = []
+    ends: list[tuple[float, float]] = []
+    starts: list[tuple[float, float]] = []
+    moments = sum(request.output * request.weight for request in requests)
+    tokens = 0.0
+    shared = 0
+    for request in requests:
+        for own_share, saved in _prefix_cases(request, prefix, common, growths):
+            shared = max(shared, saved)
+            weight = request.weight * own_share
+            at_moment = weight * request.output / moments
+            for age, part in _AGES:
+                at = request.prompt + request.output * age
+                held.append((max(0.0, blocks.smooth(at) - saved), at_moment * part))
+                tokens += at * at_moment * part
+            ends.append((max(0.0, blocks.smooth(request.prompt + request.output) - saved), weight))
+            starts.append((max(0.0, blocks.smooth(request.prompt) - saved), weight))
+    longest = max(request.prompt + request.output for request in requests)
+    growth = max(
+        blocks.exact(request.prompt + request.output) - blocks.exact(request.prompt) for request in requests
+    )
+    ordered = sorted(starts)
+    return Mix(
+        held=_binned(held, _HELD_CELLS),
+        ends=_binned(ends, _END_CELLS),
+        starts=_binned(starts, _END_CELLS // 2),
+        shared=shared,
+        longest=blocks.exact(longest),
+        longest_growth=growth,
+        prompt_tokens=sum(request.prompt * request.weight for request in requests),
+        output_tokens=moments,
+        median_start=_median(ordered),
+        shortest_start=ordered[0][0],
+        tokens_held=tokens,
+    )
+
+
+class _Blocks:
+    """Blocks by tokens over all groups: exactly, and on average over where in a block the last token stands."""
+
+    def __init__(self, growths: Sequence[Growth], limit: int, lookahead: int) -> None:
+        self._growths = growths
+        self._limit = limit
+        self._lookahead = lookahead
+        self._kinds = [
+            (growth.copies, growth.block_size, growth.cap(), growth.fixed, growth.extra) for growth in growths
+        ]
+
+    def exact(self, tokens: int) -> int:
+        return blocks_of(self._growths, min(tokens + self._lookahead, self._limit))
+
+    def smooth(self, tokens: float) -> float:
+        slots = min(tokens + self._lookahead, float(self._limit))
+        total = 0.0
+        for copies, size, cap, fixed, extra in self._kinds:
+            if fixed:
+                total += copies * fixed
+                continue
+            blocks = slots / size + (size - 1) / (2 * size)
+            total += copies * ((min(blocks, cap) if cap else blocks) + extra)
+        return total
+
+
+def _prefix_cases(
+    request: Weighted, prefix: int, common: float, growths: Sequence[Growth]
+) -> list[tuple[float, int]]:
+    """(share of requests, blocks that it holds together with others): with and without the common prefix."""
+    if not prefix or not common:
+        return [(1.0, 0)]
+    saved = shared_blocks_of(growths, min(prefix, request.prompt - 1))
+    return [(common, saved), (1 - common, 0)] if common < 1 else [(1.0, saved)]
+
+
+def _binned(points: Sequence[tuple[float, float]], cells: int) -> tuple[tuple[float, float], ...]:
+    """The distribution on at most ``cells`` + 1 equidistant values, each point divided over its neighbours so that the
+    mean stays."""
+    low, high = min(points)[0], max(points)[0]
+    if high - low < 1e-9:
+        return ((high, 1.0),)
+    width = (high - low) / cells
+    weights = [0.0] * (cells + 1)
+    for value, weight in points:
+        place = (value - low) / width
+        index = min(cells - 1, int(place))
+        part = place - index
+        weights[index] += weight * (1 - part)
+        weights[index + 1] += weight * part
+    total = sum(weights)
+    return tuple((low + index * width, weight / total) for index, weight in enumerate(weights) if weight > 0)
+
+
+def _median(ordered: Sequence[tuple[float, float]]) -> float:
+    reached = 0.0
+    for value, weight in ordered:
+        reached += weight
+        if reached >= 0.5:
+            return value
+    return ordered[-1][0]

@@ -1,0 +1,118 @@
+"""The device that an engine needs, where nothing names one: how much memory, and which products have it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from planner.record import NamedTuple
+from planner.units import GIB
+
+if TYPE_CHECKING:
+    from planner.accelerators.accelerator import Accelerator
+    from planner.engines.dispatch import EngineModules
+    from planner.memory.budget import MemoryBudget
+    from planner.models.architecture import ModelArchitecture
+    from planner.plan import Plan
+
+
+class Requirement(NamedTuple):
+    """What a device must offer where nothing names it: bytes of memory at the favourable, expected and unfavourable end,
+    and the catalog's products that have it (by the expected end), smallest first."""
+
+    low: int
+    expected: int
+    high: int
+    accelerators: tuple[str, ...]
+    largest_known: int
+    largest_name: str
+
+
+def _may_be(plan: Plan, product: Accelerator) -> bool:
+    """Whether a pod that names no accelerator may land on this product, as far as the manifest tells."""
+    vendor = "amd" if plan.engine.platform == "rocm" else "nvidia"
+    # Boards for the edge and modified cards are no nodes that a cluster offers by chance.
+    if product.vendor != vendor or product.unified or product.partition or "aftermarket" in product.marketing:
+        return False
+    choice = plan.choice
+    if choice is None:
+        return True
+    memory = product.memory
+    return (
+        product.name not in choice.excluded
+        and (not choice.memory_at_least or memory.high >= choice.memory_at_least)
+        and (not choice.memory_at_most or memory.low <= choice.memory_at_most)
+    )
+
+
+def smallest_device(
+    plan: Plan, modules: EngineModules, model: ModelArchitecture, certainty: Mapping[str, bool]
+) -> Requirement | None:
+    """The least device memory that starts this engine, and the catalog's products that have it.
+
+    Defaults depend on the size of the device, so that no formula gives the answer: the budget on the largest product says
+    about how much is needed, and budgets on the sizes around that settle it. ``certainty``: further options of the budget.
+    """
+    from planner.accelerators.catalog import all_accelerators
+
+    products = [product for product in all_accelerators() if _may_be(plan, product)]
+    if not products:
+        return None
+    tiers = _tiers(products)
+    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
+    options = {**certainty, **({"capacity": False} if modules.name == "vllm" else {})}
+    budgets: dict[int, MemoryBudget] = {}
+
+    def budget(tier: int) -> MemoryBudget:
+        if tier not in budgets:
+            product = tiers[tier]
+            config = modules.effective(plan.engine, model, product, gpus, plan.pods)
+            budgets[tier] = modules.budget(model, config, product, gpus_per_pod=gpus, **options)
+        return budgets[tier]
+
+    def first(start: int, accepted: tuple[str, ...]) -> int | None:
+        """The smallest tier that is accepted, walking from ``start``: larger devices never do worse."""
+        tier = start
+        while tier < len(tiers) and budget(tier).verdict not in accepted:
+            tier += 1
+        while 0 < tier < len(tiers) and budget(tier - 1).verdict in accepted:
+            tier -= 1
+        return tier if tier < len(tiers) else None
+
+    last = len(tiers) - 1
+    maybe = sure = None
+    if budget(last).verdict in ("fits", "may-not-fit"):
+        guess = min(last, bisect_left([tier.memory.expected for tier in tiers], _needed(budget(last))))
+        maybe = first(guess, ("fits", "may-not-fit"))
+        sure = first(guess, ("fits",))
+    largest = products[-1]
+    beyond = largest.memory.high + 1
+    least = tiers[maybe].memory.expected if maybe is not None else beyond
+    return Requirement(
+        low=least,
+        expected=least,
+        high=tiers[sure].memory.expected if sure is not None else beyond,
+        accelerators=tuple(p.name for p in products if p.memory.expected >= least) if maybe is not None else (),
+        largest_known=largest.memory.high,
+        largest_name=largest.name,
+    )
+
+
+def _tiers(products: list[Accelerator]) -> list[Accelerator]:
+    """One product for each size of memory (to a GiB), smallest first."""
+    tiers: dict[int, Accelerator] = {}
+    for product in products:
+        tiers.setdefault(product.memory.expected // GIB, product)
+    return list(tiers.values())
+
+
+def _needed(budget: MemoryBudget) -> float:
+    """Bytes of device memory that the expected terms of a budget and one request of the maximum length ask for."""
+    needed = 0.0
+    for rank in budget.ranks:
+        share = rank.bytes("requested").expected / max(1, rank.bytes("device").expected)
+        used = sum(rank.bytes(name).expected for name in ("weights", "activations", "non_torch", "graphs"))
+        request = rank.kv.blocks_per_request * rank.kv.bytes_per_block if rank.kv else 0
+        needed = max(needed, (used + request) / max(share, 0.01))
+    return needed

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from tests.workloads.planning import flag_line, gaps, plan, plans, project, summary
+
+CLUSTER = """
+      rayClusterConfig:
+        headGroupSpec:
+          template: {spec: {containers: [{name: head, image: rayproject/ray-llm:2.52.0}]}}
+        workerGroupSpecs:
+          - groupName: gpu
+            replicas: 2
+            template:
+              spec:
+                containers:
+                  - name: worker
+                    image: rayproject/ray-llm:2.52.0
+                    resources: {limits: {nvidia.com/gpu: 8}}
+    """
+LLM = (
+    """
+    apiVersion: ray.io/v1
+    kind: RayService
+    metadata: {name: x}
+    spec:
+      serveConfigV2: |
+        applications:
+          - name: app
+            import_path: ray.serve.llm:build_openai_app
+            args:
+              llm_configs:
+                - model_loading_config: {model_id: r1, model_source: deepseek-ai/DeepSeek-R1}
+                  accelerator_type: H100
+                  deployment_config: {num_replicas: 1}
+                  engine_kwargs:
+                    tensor_parallel_size: 8
+                    pipeline_parallel_size: 2
+                    max_model_len: 16384
+                    enable_prefix_caching: false
+                    trust_remote_code: true
+"""
+    + CLUSTER
+)
+
+
+def test_llm_config_spans_the_pods_that_its_ranks_need():
+    found = plan(LLM)
+    assert summary(found) == "vllm deepseek-ai/DeepSeek-R1 8x2x1 8x2"
+    assert flag_line(found, "max-model-len") == 18
+    assert found.engine.get("enable-prefix-caching") is False
+    assert found.engine.get("trust-remote-code") is True
+    assert found.accelerator is not None
+    assert found.accelerator.name.startswith("H100")
+    assert found.engine.model is not None
+    assert found.engine.model.position is not None
+    assert (found.engine.model.position.line, found.workload.part) == (12, "r1")  # type: ignore[union-attr]
+
+
+def test_small_engines_share_a_pod():
+    found = plan(LLM.replace("pipeline_parallel_size: 2", "pipeline_parallel_size: 1").replace("_size: 8", "_size: 2"))
+    assert summary(found).endswith("2x1x1 8x1")
+    assert found.starts == 4  # so that no GPU counts as idle
+
+
+def test_application_by_variables():
+    text = (
+        """
+    apiVersion: ray.io/v1
+    kind: RayService
+    metadata: {name: x}
+    spec:
+      serveConfigV2: |
+        applications:
+          - name: llm
+            import_path: serve:model
+            runtime_env:
+              pip: ["vllm==0.4.3"]
+              env_vars: {MODEL_1_ID: google/gemma-7b-it, MODEL_1_TENSOR_PARALLELISM: "2", MODEL_2_ID: a/b}
+"""
+        + CLUSTER
+    )
+    first, second = plans(text)
+    assert first.engine.model is not None
+    assert first.engine.model.value == "google/gemma-7b-it"
+    assert first.engine.get("tensor-parallel-size") == 2
+    assert first.engine.version.value == "0.4.3"
+    assert "serve:model" in gaps(first)
+    assert second.engine.model is not None
+    assert second.engine.model.value == "a/b"
+
+
+def test_placeholders_are_unknown_and_no_mistake():
+    text = LLM.replace("model_source: deepseek-ai/DeepSeek-R1", "model_source: $MODEL")
+    found = plan(text)
+    assert found.model is None
+
+
+def test_broken_configuration_is_a_problem_with_its_line():
+    found = project(LLM.replace("          - name: app", "          - name: [app"))
+    assert [problem.position.line for problem in found.problems] == [9]
+    assert "serveConfigV2" in found.problems[0].message
+
+
+def test_cluster_with_an_engine_in_the_head():
+    found = plan(
+        """
+        apiVersion: orchestration.aibrix.ai/v1alpha1
+        kind: RayClusterFleet
+        metadata: {name: x}
+        spec:
+          replicas: 1
+          template:
+            spec:
+              headGroupSpec:
+                template:
+                  spec:
+                    containers:
+                      - name: head
+                        image: vllm/vllm-openai:v0.7.1
+                        command: [bash, -c, "ray start --head; vllm serve Qwen/Qwen3-8B --tensor-parallel-size 16"]
+                        resources: {limits: {nvidia.com/gpu: 8}}
+              workerGroupSpecs:
+                - replicas: 1
+                  template:
+                    spec:
+                      containers:
+                        - name: worker
+                          image: vllm/vllm-openai:v0.7.1
+                          command: [bash, -c, "ray start --address $FQ_RAY_IP:6379 --block"]
+                          resources: {limits: {nvidia.com/gpu: 8}}
+        """
+    )
+    assert summary(found) == "vllm Qwen/Qwen3-8B 16x1x1 8x2"
+    assert any(mount.path == "/dev/shm" for mount in found.container.mounts)  # type: ignore[union-attr]
+
+
+def test_job_entrypoint():
+    found = plan(
+        """
+        apiVersion: ray.io/v1
+        kind: RayJob
+        metadata: {name: x}
+        spec:
+          entrypoint: python -m vllm.entrypoints.openai.run_batch --model Qwen/Qwen3-8B -i in -o out
+          rayClusterSpec:
+            workerGroupSpecs:
+              - replicas: 1
+                template:
+                  spec: {containers: [{name: w, image: x/y, resources: {limits: {nvidia.com/gpu: 1}}}]}
+        """
+    )
+    assert summary(found) == "vllm Qwen/Qwen3-8B 1x1x1 1x1"
