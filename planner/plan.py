@@ -4,7 +4,7 @@ kind of accelerator, with every fact that rules and reports read and with what c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
 from planner.record import NamedTuple, dataclass
@@ -265,12 +265,20 @@ def complete(
             )
         )
     known = replace(base, model=model, model_provenance=provenance, gated=gated)
+    extras: dict[str, Any] = {"kv_cache_memory": kv_cache_memory}
+    if settings.memory or (base.pod is not None and base.workload is not None):
+        stated = annotation(base.workload, base.pod, "memory") if base.workload and base.pod else None
+        if settings.memory or stated:
+            from planner.given import collect
+
+            extras["given"], wrong = collect(settings.memory, settings.source, stated, base.position)
+            unknown += wrong
     if model is None:
         for accelerator in accelerators or (None,):
             yield replace(known, accelerator=accelerator, unknown=tuple(unknown))
         return
     for accelerator in accelerators or (None,):
-        yield _budgeted(known, modules, model, accelerator, unknown, kv_cache_memory)
+        yield _budgeted(known, modules, model, accelerator, unknown, extras)
 
 
 def _model(
@@ -344,7 +352,7 @@ def _budgeted(
     model: ModelArchitecture,
     accelerator: Accelerator | None,
     unknown: list[Unknown],
-    kv_cache_memory: int | None,
+    extras: Mapping[str, Any],
 ) -> Plan:
     from planner.memory.budget import MemoryBudget
     from planner.memory.kv_cache import LayoutRefused
@@ -358,8 +366,9 @@ def _budgeted(
     if not any(gap.fact == "parallel" for gap in gaps):
         try:
             if accelerator is not None:
+                draft = _draft(plan, config, gaps)
                 budget = modules.budget(
-                    model, config, accelerator, gpus_per_pod=gpus, kv_cache_memory=kv_cache_memory, **_certainty(plan)
+                    model, config, accelerator, gpus_per_pod=gpus, **extras, **_certainty(plan), **draft
                 )
             else:
                 from planner.requirement import smallest_device
@@ -374,7 +383,7 @@ def _budgeted(
     if budget is not None and any(gap.fact == "engine.memory" for gap in gaps):
         budget = replace(budget, verdict="unknown")
     refused = budget is not None and budget.verdict == "does-not-fit"
-    if budget is not None and refused and kv_cache_memory is None and _only_the_length_fails(plan, budget):
+    if budget is not None and refused and extras["kv_cache_memory"] is None and _only_the_length_fails(plan, budget):
         note = "no --max-model-len is stated, and the model's own length does not fit"
         budget = replace(budget, verdict="may-not-fit", notes=(*budget.notes, note))
     return replace(
@@ -385,6 +394,20 @@ def _budgeted(
         requirement=requirement,
         unknown=tuple(gaps),
     )
+
+
+def _draft(plan: Plan, config: EffectiveConfig, gaps: list[Unknown]) -> dict[str, ModelArchitecture]:
+    """The draft model of speculative decoding, where it is a checkpoint of its own and the engine's budget counts it."""
+    if not config.speculative_model or plan.engine.engine not in ("vllm", "sglang"):
+        return {}
+    from planner.models.architecture import UnknownModel
+    from planner.models.resolve import resolve
+
+    try:
+        return {"draft": resolve(config.speculative_model).architecture}
+    except UnknownModel as error:
+        gaps.append(Unknown("model.draft", f"draft model: {error.reason}", error.remedy, plan.position))
+        return {}
 
 
 def _certainty(plan: Plan) -> dict[str, bool]:

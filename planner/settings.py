@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     rules: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     parameters: dict[str, dict[str, Any]] = {}
+    memory: dict[str, Any] = {}
     strict: bool = False
     source: str = ""
 
@@ -110,12 +111,18 @@ class _Reader:
                 values[name] = self._texts(key, node)
             elif name in _MAPS:
                 values[_MAPS[name]] = self._map(key, node)
+            elif name == "memory":
+                plain = node.plain()
+                if isinstance(plain, dict):
+                    values[name] = plain
+                else:
+                    self._wrong(node, "memory must be a mapping of memory terms")
             elif name == "parameters":
                 values[name] = self._parameters(node)
             elif name == "strict":
                 values[name] = self._flag(key, node)
             else:
-                known = ", ".join(sorted({*_TEXTS, *_LISTS, *_MAPS, "parameters", "strict"}))
+                known = ", ".join(sorted({*_TEXTS, *_LISTS, *_MAPS, "memory", "parameters", "strict"}))
                 self._wrong(node, f"unknown setting {key!r}; known are {known}")
         if values.get("fail_on", "error") not in FAIL_ON:
             place = root.get("fail-on") or root.get("fail_on") or root

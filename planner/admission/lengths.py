@@ -57,17 +57,30 @@ class Lengths(NamedTuple):
         """The maximum."""
         return self.points[-1][1]
 
-    def mean(self) -> float:
-        """The expected length, exactly for the interpolation."""
-        total = self.points[0][0] * self.points[0][1]
-        for (below, low), (above, high) in zip(self.points, self.points[1:], strict=False):
-            flat = self.linear or high - low < 1e-9 * high
-            total += (above - below) * ((low + high) / 2 if flat else (high - low) / log(high / low))
-        return total
+    def mean(self, above: float = 0.0, below: float = 1.0) -> float:
+        """The expected length of the requests between two shares, exactly for the interpolation."""
+        if below <= above:
+            return self.quantile(above)
+        total = max(0.0, min(below, self.points[0][0]) - above) * self.points[0][1]
+        for (left, _), (right, _) in zip(self.points, self.points[1:], strict=False):
+            start, end = max(left, above), min(right, below)
+            if end <= start:
+                continue
+            # Inside a step the function can be evaluated; at its ends it may jump.
+            low, high = self._inside(start, left, right), self._inside(end, left, right)
+            flat = self.linear or high - low < 1e-6 * high
+            total += (end - start) * ((low + high) / 2 if flat else (high - low) / log(high / low))
+        return total / (below - above)
+
+    def _inside(self, share: float, left: float, right: float) -> float:
+        low = next(tokens for edge, tokens in reversed(self.points) if edge == left)
+        high = next(tokens for edge, tokens in self.points if edge == right)
+        part = (share - left) / (right - left)
+        return low + part * (high - low) if self.linear or low == high else low * exp(part * log(high / low))
 
     def grid(self, cells: int) -> list[tuple[float, float]]:
         """(tokens, weight) of ``cells`` strata, finer towards the long end: half of them for the upper eighth, since the
-        few long requests hold most of the cache. Weights add up to 1."""
+        few long requests hold most of the cache; each with its mean. Weights add up to 1."""
         if self.points[0][1] == self.points[-1][1]:
             return [(self.points[0][1], 1.0)]
         body = max(1, cells // 2)
@@ -75,7 +88,7 @@ class Lengths(NamedTuple):
         edges = [0.875 * number / body for number in range(body + 1)]
         # Towards the maximum the strata halve: what is rare and long is not averaged away.
         edges += [1 - 0.125 * 0.5**number for number in range(1, tail)] + [1.0]
-        return [(self.quantile((a + b) / 2), b - a) for a, b in zip(edges, edges[1:], strict=False)]
+        return [(self.mean(a, b), b - a) for a, b in zip(edges, edges[1:], strict=False)]
 
     def __str__(self) -> str:
         if self.points[0][1] == self.points[-1][1]:

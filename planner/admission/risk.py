@@ -80,18 +80,23 @@ def _at(mix: Mix, running: float, tilt: float, prompts_wait: bool) -> tuple[floa
     """(level in blocks, risk at it) where the sum's exponential tilt is ``tilt``."""
     cumulant, mean, variance = mix.moments(tilt)
     level = running * mean
-    tail = _lugannani_rice(tilt, running * cumulant, level, running * variance)
-    ends = [(f, share * exp(min(700.0, tilt * f - cumulant))) for f, share in mix.ends]
-    starts = [(p, share, share * exp(min(700.0, tilt * p - cumulant))) for p, share in mix.starts]
+    tail, density = _lugannani_rice(tilt, running * cumulant, level, running * variance)
+    if tail <= 0:
+        return level, Overflow(0.0, 0.0, 0.0, 0.0)
+    # How fast the tail falls at the level itself: the tilt far out, more than that near the mean.
+    fall = max(tilt, density / tail)
+    cumulant = mix.moments(fall)[0]
+    ends = [(f, share * exp(min(700.0, fall * f - cumulant))) for f, share in mix.ends]
+    starts = [(p, share, share * exp(min(700.0, fall * p - cumulant))) for p, share in mix.starts]
     growth = max(1e-9, mix.mean_growth)
     down = up = anew = waits = 0.0
     for f, f_weight in ends:
-        f_share = f_weight * exp(min(700.0, cumulant - tilt * f))
+        f_share = f_weight * exp(min(700.0, cumulant - fall * f))
         for p, p_share, p_weight in starts:
             change = f_weight * p_share - p_weight * f_share
             if change > 0:
                 down += change
-                anew += change - p_weight * f_share * tilt * (f - p)
+                anew += change - p_weight * f_share * fall * (f - p)
             else:
                 up -= change
                 waits -= change * growth / p * -expm1(-p / growth)
@@ -99,6 +104,9 @@ def _at(mix: Mix, running: float, tilt: float, prompts_wait: bool) -> tuple[floa
         return level, Overflow(0.0, tail, 0.0, 0.0)
     crossings = tail * running * (down - up)
     alone = min(1.0, (1 / running + anew) / down)
+    # Only growth preempts: comings back by a prompt that then waits do not end a cluster, nor do they count.
+    grown = (down - up) / down if prompts_wait else 1.0
+    alone /= 1 - (1 - alone) * (1 - grown)
     rate = crossings * alone + tail * running * (waits if prompts_wait else up)
     # Every time that growth comes to the level somebody goes: more often than anew, since it comes in clusters.
     each = (crossings + tail * running * (waits if prompts_wait else up)) / running
@@ -128,14 +136,14 @@ def _saturated(mix: Mix, room: float) -> Overflow:
     return Overflow(1.0 if running > 1 else 0.0, _SATURATED, preemptions, preemptions * tokens)
 
 
-def _lugannani_rice(tilt: float, cumulant: float, level: float, variance: float) -> float:
-    """P(sum ≥ level), the tilt being the saddlepoint of the level."""
+def _lugannani_rice(tilt: float, cumulant: float, level: float, variance: float) -> tuple[float, float]:
+    """(P(sum ≥ level), density of the sum at the level), the tilt being the saddlepoint of the level."""
     root = sqrt(max(0.0, 2 * (tilt * level - cumulant)))
-    if root < 1e-4:
-        return 0.5
     scaled = tilt * sqrt(variance)
-    density = exp(-root * root / 2) / sqrt(2 * pi)
-    return min(1.0, max(0.0, 0.5 * erfc(root / sqrt(2)) + density * (1 / scaled - 1 / root)))
+    normal = exp(-root * root / 2) / sqrt(2 * pi)
+    if root < 1e-4:
+        return 0.5, normal / sqrt(variance)
+    return min(1.0, max(0.0, 0.5 * erfc(root / sqrt(2)) + normal * (1 / scaled - 1 / root))), normal / sqrt(variance)
 
 
 def _tilt_for(rising: Callable[[float], float]) -> float:

@@ -20,16 +20,18 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
     from planner.facts.budget import budget_facts, capacity_facts
     from planner.facts.container import container_facts
     from planner.facts.engine import engine_facts
+    from planner.facts.engine_checks import check_facts
     from planner.facts.model import model_facts
     from planner.facts.parallel import parallel_facts
+    from planner.facts.scheduling import scheduling_facts
     from planner.facts.workload import pod_facts, workload_facts
 
     positions: dict[str, Position] = {}
     facts = {
         "workload": workload_facts(plan, positions),
-        "pod": pod_facts(plan, positions),
+        "pod": pod_facts(plan, positions) | scheduling_facts(plan, positions),
         "container": container_facts(plan, positions),
-        "engine": engine_facts(plan, positions),
+        "engine": engine_facts(plan, positions) | check_facts(plan, positions),
         "model": model_facts(plan, positions),
         "accelerator": accelerator_facts(plan),
         "parallel": parallel_facts(plan, positions),

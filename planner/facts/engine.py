@@ -62,6 +62,10 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
             if fact is not None and not is_gap(plan, f"engine.{name}")
         }
     )
+    fitted = plan.budget.fitted_length if plan.budget else None
+    if fitted is not None and "max_model_len" in facts:
+        # Told "auto", the engine takes the longest length that fits; it never refuses for its sake.
+        facts["max_model_len"] = fitted.low
     facts["derived_max_model_len"] = config.derived_max_model_len
     facts["max_model_len_given"] = "max-model-len" in engine.flags
     # An explicit 16-bit type is taken at its word; "auto" falls back to float16 where bfloat16 is missing.

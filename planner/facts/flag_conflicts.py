@@ -272,7 +272,9 @@ def _reasoning(case: Case) -> Iterator[Conflict]:
     if case.lacks("reasoning-parser"):
         yield Conflict(flag, "--enable-reasoning needs a reasoning parser", "Add --reasoning-parser")
     if case.on("enable-auto-tool-choice") and case.within((0, 7, 1), (0, 8)):
-        yield Conflict(flag, "--enable-reasoning and --enable-auto-tool-choice exclude each other", "Remove one of them")
+        yield Conflict(
+            flag, "--enable-reasoning and --enable-auto-tool-choice exclude each other", "Remove one of them"
+        )
 
 
 def _log_outputs(case: Case) -> Iterator[Conflict]:
@@ -296,7 +298,12 @@ def _model_as_flag(case: Case) -> Iterator[Conflict]:
     """0.7.3 to 0.11.0: ``vllm serve`` takes the model as its first argument; from 0.8.3 on only ``--model X`` as two words
     is looked for."""
     flag, start = case.flag("model"), case.plan.start
-    if flag is None or start is None or not start.program.endswith("vllm serve") or not case.within((0, 7, 3), (0, 11, 1)):
+    if (
+        flag is None
+        or start is None
+        or not start.program.endswith("vllm serve")
+        or not case.within((0, 7, 3), (0, 11, 1))
+    ):
         return
     if flag.spelling.startswith("--model") and (case.within((0,), (0, 8, 3)) or flag.position != flag.value_position):
         yield Conflict(
@@ -312,7 +319,9 @@ def _adapters(case: Case) -> Iterator[Conflict]:
     """All releases: adapters need --enable-lora, and as many places on the host as in a batch."""
     flag = case.flag("lora-modules")
     if flag is not None and flag.value and case.off("enable-lora"):
-        yield Conflict(flag, "--lora-modules without --enable-lora: the adapters are refused at start", "Add --enable-lora")
+        yield Conflict(
+            flag, "--lora-modules without --enable-lora: the adapters are refused at start", "Add --enable-lora"
+        )
     host, count = case.flag("max-cpu-loras"), case.number("max-cpu-loras")
     most = case.number("max-loras") if "max-loras" in case.engine.flags else 1
     if host is not None and count is not None and most is not None and count < most and case.on("enable-lora"):
@@ -378,7 +387,12 @@ def _e5m2_of_fp8(case: Case) -> Iterator[Conflict]:
 def _sglang_cpu_fraction(case: Case) -> Iterator[Conflict]:
     """0.5.2 (F106): on a CPU the memory fraction has no default, and comparing it fails."""
     flag = case.flag("device")
-    if flag is not None and flag.value == "cpu" and case.lacks("mem-fraction-static") and case.within((0, 5), (0, 5, 4)):
+    if (
+        flag is not None
+        and flag.value == "cpu"
+        and case.lacks("mem-fraction-static")
+        and case.within((0, 5), (0, 5, 4))
+    ):
         yield Conflict(flag, "--device cpu needs a memory fraction in this release", "Add --mem-fraction-static 0.8")
 
 

@@ -50,6 +50,7 @@ def parallel_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
         "gpus_needed": sizes.world * sizes.data_local,
         "gpus_total": sizes.world * sizes.data,
         "pods": plan.pods,
+        "fabric_between_pods": _fabric_between_pods(plan),
     }
     if plan.gpus_per_pod is not None:
         facts["gpus_available"] = plan.gpus_per_pod.value * plan.pods
@@ -61,6 +62,15 @@ def parallel_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
             facts["kv_copies"] = max(1, sizes.tensor // plan.model.kv_heads)
         facts["indivisible"] = _indivisible(plan, sizes)
     return facts
+
+
+def _fabric_between_pods(plan: Plan) -> bool:
+    """Whether the pods hold a channel of NVIDIA's ComputeDomain: NVLink connects their nodes (GB200 NVL72 and the like)."""
+    pod = plan.pod
+    return pod is not None and (
+        any(request.device_class.startswith("compute-domain") for request in pod.claim_requests)
+        or any("compute-domain" in template for _, template in pod.resource_claims)
+    )
 
 
 def _ranks_in_pod(plan: Plan, sizes: Parallelism) -> int:
@@ -91,48 +101,27 @@ def _indivisible(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
     Source: vLLM's checks, reference on vLLM's memory, 4.2 and 8 (heads, KV replication, intermediate size, quantization
     blocks of row-parallel layers).
     """
-    model, tp = plan.model, sizes.tensor
-    found: list[dict[str, Any]] = []
-    if model is None or tp <= 1:
-        return found
+    from planner.memory.divisibility import indivisible
 
-    def add(what: str, count: int, by: int) -> None:
-        found.append({"what": what, "count": count, "by": by})
-
-    if model.heads and model.heads % tp:
-        add("attention heads", model.heads, tp)
-    elif model.kv_heads and not model.is_multi_latent and model.kv_heads % tp and tp % model.kv_heads:
-        add("KV heads", model.kv_heads, tp)
-    elif model.intermediate_size and model.intermediate_size % tp:
-        add("rows of the intermediate size", model.intermediate_size, tp)
-    else:
-        found.extend(_cut_blocks(model, sizes))
-    return found
+    model = plan.model
+    if model is None:
+        return []
+    found = [{"what": entry.what, "count": entry.count, "by": entry.by} for entry in indivisible(model, sizes)]
+    return found or _cut_blocks(model, sizes)
 
 
 def _cut_blocks(model: ModelArchitecture, sizes: Parallelism) -> list[dict[str, Any]]:
-    """Quantized layers whose scales would be cut by the split: a rank's share of the inputs (of outputs, for block fp8) is
-    no multiple of the group or block that shares a scale. One entry, for the first such layer."""
+    """Experts of block FP8 whose scales the split would cut: a rank's share of the intermediate size is no multiple of the
+    block. The engine's general kernels refuse; DeepSeek-V4's own do not (it starts with 24 blocks over 16 ranks)."""
+    split = sizes.tensor * sizes.data
+    if split <= 1 or sizes.expert or model.architecture.startswith("DeepseekV4"):
+        return []
     for layer in model.layers[:1] + model.layers[-1:]:
         for matrix in layer.matrices:
-            stored = model.formats[matrix.format]
-            # Other formats pad (MXFP4) or repeat the scales that are cut (GPTQ): only these refuse.
-            if stored.name != "fp8_block" and model.quantization != "awq":
-                continue
-            block_n, block_k = stored.block
-            expert = matrix.shard.startswith("expert")
-            split = sizes.tensor * sizes.data if expert else sizes.tensor
-            if split <= 1 or (expert and sizes.expert):
-                continue
-            if matrix.shard.endswith("row"):
-                group, length = block_k or stored.group, matrix.k
-            elif matrix.shard.endswith("column") and block_n:
-                group, length = block_n, matrix.n // matrix.slices
-            else:
-                continue
-            if group > 1 and (length % split or (length // split) % group):
-                what = f"quantization blocks of {group} in {matrix.name}"
-                return [{"what": what, "count": length // group, "by": split}]
+            block = model.formats[matrix.format].block[0]
+            if block > 1 and matrix.shard == "expert_row" and (matrix.k % split or (matrix.k // split) % block):
+                what = f"quantization blocks of {block} in the experts' {matrix.name}"
+                return [{"what": what, "count": matrix.k // block, "by": split}]
     return []
 
 

@@ -79,5 +79,5 @@ def without_commands(report: str) -> str:
 
 def printable(text: str, limit: int = 600) -> str:
     """Text on one line, without control characters, cut to ``limit`` characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text)
+    clean = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"

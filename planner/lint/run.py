@@ -99,6 +99,7 @@ def lint(
 
 def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
     from planner.facts import rule_facts
+    from planner.facts.gaps import gaps
 
     for plan in plans:
         facts, positions = rule_facts(plan)
@@ -108,6 +109,6 @@ def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
             container=plan.container.name if plan.container else "",
             facts=facts,
             positions=positions,
-            unknown=plan.unknown,
+            unknown=(*plan.unknown, *gaps(plan, facts)),
             default_position=plan.position,
         )

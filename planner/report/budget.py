@@ -127,7 +127,8 @@ def _rank(rank: RankBudget, same: int, explain: bool) -> Iterator[str]:
     which = f"rank {rank.rank}" if same == 1 else f"{same} ranks like rank {rank.rank}"
     yield f"  {which}, pipeline stage {rank.pipeline_rank}"
     yield f"    [{_bar(rank)}]  W weights  A activations  N non-torch  G graphs  k KV cache  . outside"
-    for name in ("device", "outside", "requested", "weights", "activations", "non_torch", "graphs", "kv_available"):
+    order = ("device", "outside", "requested", "weights", "activations", "non_torch", "graphs", "kv_available")
+    for name in (*order, *(name for name in rank.terms if name not in order)):
         term = rank.terms[name]
         estimate = term.bytes
         span = (
@@ -135,8 +136,9 @@ def _rank(rank: RankBudget, same: int, explain: bool) -> Iterator[str]:
             if estimate.low != estimate.high
             else "exact value"
         )
+        label = _LABELS.get(name) or name.replace("_", " ")
         note = "" if term.counted else "  (not subtracted by this version: it must fit outside)"
-        yield f"    {_LABELS[name]:<27}{format_gib(estimate.expected):>12}   {span}, {estimate.basis}{note}"
+        yield f"    {_LABELS.get(name, name.replace('_', ' ')):<27}{format_gib(estimate.expected):>12}   {span}, {estimate.basis}{note}"
         if explain:
             if term.formula:
                 yield f"        = {printable(term.formula)}"
@@ -167,7 +169,7 @@ def _bar(rank: RankBudget) -> str:
         if name == "graphs" and not term.counted:
             continue
         size = max(0, term.bytes.expected)
-        drawn += letter * round(size / device * _WIDTH)
+        drawn += letter * min(_WIDTH, round(size / device * _WIDTH))
     return (drawn + " " * _WIDTH)[:_WIDTH]
 
 
@@ -179,7 +181,8 @@ def _capacity(plan: Plan) -> Iterator[str]:
     tokens = capacity.kv_tokens
     yield f"  KV cache: {tokens.expected:,} tokens as the engine reports it ({tokens.low:,} … {tokens.high:,})"
     low, expected, high = capacity.max_concurrency
-    length = config.max_model_len.value
+    fitted = plan.budget.fitted_length if plan.budget else None
+    length = fitted.expected if fitted else config.max_model_len.value
     yield f"  concurrency at max-model-len {length:,}: {expected:.2f} ({low:.2f} … {high:.2f})"
     longest = capacity.longest_request
     yield f"  longest request that fits: {longest.expected:,} tokens ({longest.low:,} … {longest.high:,})"

@@ -71,6 +71,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "capacity": _capacity_json(plan),
         "reserve": {},
         "verdict": plan.verdict,
+        "notes": list(plan.budget.notes) if plan.budget else [],
         "unknown": [{"fact": gap.fact, "reason": gap.reason, "remedy": gap.remedy} for gap in plan.unknown],
     }
     if plan.requirement is not None:
@@ -108,6 +109,11 @@ def _effective(plan: Plan) -> dict[str, Any]:
     return found
 
 
+def other_terms(terms: Mapping[str, Any]) -> list[str]:
+    """Terms that only some engines or models have (window and state pools, a draft model), in the budget's order."""
+    return [name for name in terms if name not in (*TERMS, "baseline")]
+
+
 def _rank_json(rank: RankBudget) -> dict[str, Any]:
     kv = rank.kv
     return {
@@ -116,7 +122,7 @@ def _rank_json(rank: RankBudget) -> dict[str, Any]:
         "gpu": rank.gpu,
         "tensor_rank": rank.tensor_rank,
         "pipeline_rank": rank.pipeline_rank,
-        "memory": {name: estimate(rank.terms[name].bytes) for name in TERMS},
+        "memory": {name: estimate(rank.terms[name].bytes) for name in (*TERMS, *other_terms(rank.terms))},
         "kv": None
         if kv is None
         else {
@@ -134,9 +140,10 @@ def _capacity_json(plan: Plan) -> dict[str, Any] | None:
     facts: Mapping[str, Any] = capacity_facts(plan)
     if not facts or plan.effective is None:
         return None
+    fitted = plan.budget.fitted_length if plan.budget else None
     return {
         "kv_tokens": facts["kv_tokens"],
-        "max_model_len": plan.effective.max_model_len.value,
+        "max_model_len": fitted.expected if fitted else plan.effective.max_model_len.value,
         "max_num_seqs": plan.effective.max_num_seqs.value,
         "max_concurrency": facts["max_concurrency"],
         "longest_request": facts["longest_request"],

@@ -75,7 +75,11 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
     if preset is None or name is None or name.kind != "scalar":
         return []
     pod, nodes = _preset_pod(name, inference, resource, document, reading)
-    return [typed_workload(document, kind, [_on(pod, machine)], reading, replicas=replicas, group_size=nodes)]
+    return [
+        typed_workload(
+            document, kind, [_on(pod, machine)], reading, replicas=replicas, group_size=nodes, connected=True
+        )
+    ]
 
 
 def _machine(resource: Node | None, document: Document) -> Fact[str] | None:

@@ -26,6 +26,7 @@ from planner.workloads.typed import (
     stated_model,
     typed_workload,
     with_shared_memory,
+    with_startup,
 )
 from planner.workloads.workload import Arg, ClaimRequest, Container, EnvVar, Pod, Workload
 
@@ -182,6 +183,7 @@ def _translated(
             env_unknown=(*container.env_unknown, "The LLMInferenceService that uses this preset"),
             unknown_resources=open_devices(container, reason),
         )
+    item = changed(item, index, probes=with_startup(container, 10, 10, 60).probes)
     if container.command is not None:
         return item
     own = list(container.args or ())

@@ -96,6 +96,7 @@ def _playground(spec: Node, document: Document, kind: str, reading: Reading) -> 
         replicas=None if elastic is not None else replicas,
         group_size=pipeline or 1,
         group_size_known=pipeline is not None,
+        connected=True,
     )
 
 

@@ -22,6 +22,7 @@ from planner.workloads.typed import (
     stated_model,
     taken,
     typed_workload,
+    with_startup,
 )
 from planner.workloads.workload import Arg, Workload
 
@@ -105,6 +106,7 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
         model=stated_model(source),
         platform=_platform(model),
         unknown_resources=(*pod.containers[0].unknown_resources, *open_resources),
+        probes=with_startup(pod.containers[0], 0, 10, 180).probes,
     )
     if devices:  # the operator tolerates the taint of the devices that it asks for
         pod = replace(pod, tolerations=(resource, *pod.tolerations))

@@ -23,6 +23,7 @@ from planner.workloads.typed import (
     typed_workload,
     variables,
     with_shared_memory,
+    with_startup,
 )
 from planner.workloads.workload import ClaimRequest, Pod, Workload
 
@@ -85,6 +86,8 @@ def _service(spec: Node, document: Document, kind: str, reading: Reading, part: 
         env=variables(container, hidden),
         mounts=with_shared_memory(container, spec).mounts,
     )
+    if spec.boolean("startupProbe", "enabled") is not False:
+        pod = changed(pod, probes=with_startup(container, 40, 10, 180).probes)
     pod = _with_claims(pod, spec)
     size = count_of(pipeline) if pipeline is not None else count_of(spec, "multiNode", "size")
     return typed_workload(

@@ -98,6 +98,7 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
             replicas=count_of(spec, "replicas") if kind.startswith("RayClusterF") else 1,
             group_size=size or 1,
             group_size_known=size is not None,
+            connected=True,
         )
     ]
 
@@ -359,6 +360,7 @@ def _served(
                 group_size=pods,
                 group_size_known=engine.ranks is not None,
                 part=engine.name,
+                connected=True,
             )
         )
     return found

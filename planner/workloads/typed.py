@@ -15,7 +15,7 @@ from planner.workloads.core import workload
 from planner.workloads.fields import Reading
 from planner.workloads.pod_template import read_pod
 from planner.workloads.references import Injected
-from planner.workloads.workload import Container, EnvVar, Mount, Pod, Workload
+from planner.workloads.workload import Container, EnvVar, Mount, Pod, Probe, Workload
 
 #: Fields of a pod spec that custom resources take over under the same name.
 POD_FIELDS = (
@@ -232,6 +232,15 @@ def with_shared_memory(
     if any(mount.path.rstrip("/") == "/dev/shm" for mount in container.mounts):
         return container
     return replace(container, mounts=(*container.mounts, shared_memory(at, size, reading)))
+
+
+def with_startup(container: Container, initial_delay: int, period: int, failures: int) -> Container:
+    """The container with the startup probe that an operator gives it, where the file states only a liveness probe."""
+    liveness = container.probes.get("liveness")
+    if liveness is None or "startup" in container.probes:
+        return container
+    probe = Probe("startup", liveness.node, initial_delay, period, 1, failures, "http", "", "/health")
+    return replace(container, probes={**container.probes, "startup": probe})
 
 
 def open_devices(container: Container, reason: str) -> tuple[Unknown, ...]:

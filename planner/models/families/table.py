@@ -134,12 +134,17 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "Qwen3_5MoeForCausalLM": ("qwen_hybrid", "hybrid", "embedding"),
     "Qwen3_5ForConditionalGeneration": ("qwen_hybrid", "with_vision", "embedding"),
     "Qwen3_5MoeForConditionalGeneration": ("qwen_hybrid", "with_vision", "embedding"),
+    "Lfm2ForCausalLM": ("lfm2", "lfm2", "embedding"),
+    "Lfm2MoeForCausalLM": ("lfm2", "lfm2", "embedding"),
     "Qwen4ExpForCausalLM": ("qwen4_exp", "qwen4_exp_text", "embedding"),
     "Qwen4ExpForConditionalGeneration": ("qwen4_exp", "qwen4_exp", "embedding"),
     "OlmoHybridForCausalLM": ("heterogeneous", "olmo_hybrid", "both"),
     # layers that differ in more than their window
     "DeciLMForCausalLM": ("heterogeneous", "decilm", ""),
     "LagunaForCausalLM": ("heterogeneous", "laguna", ""),
+    "BailingMoeForCausalLM": ("bailing", "bailing_moe", ""),
+    "BailingMoeV2ForCausalLM": ("bailing", "bailing_moe", ""),
+    "Ernie4_5_VLMoeForConditionalGeneration": ("ernie_vl", "ernie_vl_moe", ""),
     "Ernie4_5_MoeForCausalLM": ("heterogeneous", "ernie_moe", ""),
     "MellumForCausalLM": ("heterogeneous", "mellum", ""),
     # state-space models and their hybrids

@@ -1,0 +1,260 @@
+"""Number formats of cache and weights that a device, a backend or a release has no kernels for.
+
+Sources: get_min_capability of vLLM's quantization methods; the attention backends' own checks (vllm/v1/attention/backends,
+vllm/platforms/cuda.py) from 0.11.0 on, the first release without the V0 engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.models.architecture import ModelArchitecture
+    from planner.plan import Plan
+    from planner.provenance import Position
+
+#: Ways to store the same checkpoint: a method on the command line may be any of its checkpoint's family.
+_FAMILIES = (
+    {"gptq", "gptq_marlin", "auto_gptq", "marlin", "gptq_marlin_24", "gptq_bitblas", "bitblas", "moe_wna16", "humming",
+     "auto-round", "inc", "ipex"},
+    {"awq", "awq_marlin", "auto_awq", "moe_wna16", "humming", "auto-round", "inc", "ipex"},
+    {"auto-round", "inc", "gptq", "gptq_marlin", "awq", "awq_marlin", "auto_gptq", "auto_awq", "ipex"},
+    {"modelopt", "modelopt_fp8", "modelopt_fp4", "modelopt_mixed", "modelopt_mxfp8", "petit_nvfp4", "mxfp8", "humming"},
+    {"fp8", "deepseek_v4_fp8", "humming", "w8a8_fp8"},
+    {"mxfp4", "gpt_oss_mxfp4", "humming", "quark", "fp8"},
+    {"mxfp8", "modelopt_mxfp8", "humming"},
+    {"compressed-tensors", "compressed_tensors", "w8a8_int8", "w8a8_fp8", "humming", "sparseml"},
+    {"bitsandbytes"},
+    {"torchao"},
+    {"quark", "mxfp4", "quark_int4fp8_moe"},
+)  # fmt: skip
+#: Methods that quantize a 16-bit checkpoint while it is loaded.
+_ONLINE = frozenset(
+    [
+        "fp8",
+        "bitsandbytes",
+        "torchao",
+        "experts_int8",
+        "deepspeedfp",
+        "tpu_int8",
+        "neuron_quant",
+        "ptpc_fp8",
+        "rtn",
+        "online",
+        "inc",
+        "ipex",
+        "mxfp8",
+        "mxfp4",
+        "humming",
+        "fp8_per_tensor",
+        "fp8_per_block",
+        "fp8_per_channel",
+        "int8_per_channel_weight_only",
+        "nvfp4_per_token",
+        "w8a8_int8",
+        "w8a8_fp8",
+        "qoq",
+        "modelopt",
+        "modelopt_fp8",
+        "modelopt_fp4",
+        "quark_int4fp8_moe",
+        "petit_nvfp4",
+        "fp_quant",
+    ]
+)
+#: Methods that need what quantized checkpoints alone bring along.
+_STORED = frozenset(
+    ["awq", "awq_marlin", "auto_awq", "gptq", "gptq_marlin", "auto_gptq", "marlin", "compressed-tensors", "aqlm", "hqq"]
+)
+_FLASHINFER_HEADS = (64, 128, 256, 512)
+
+
+def format_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    """``kv_cache_dtype_problem``, ``quantization_problem``, ``quantization_mismatch``: mappings with ``text``, ``remedy`` and
+    ``certain``; a fact is absent where its model or device is not known, and without text where nothing is wrong."""
+    facts: dict[str, Any] = {}
+    if plan.engine.engine not in ("vllm", "sglang") or not plan.engine.version_key:
+        return facts
+    for name in ("quantization", "kv-cache-dtype"):
+        flag = plan.engine.flags.get(name)
+        place = (flag.value_position or flag.position) if flag is not None else None
+        if place is not None:
+            positions[f"engine.format.{name}"] = place
+    fine = {"text": "", "remedy": "", "certain": True}
+    asked = plan.engine.flags.get("quantization")
+    if asked is None or not asked.known:
+        facts["quantization_mismatch"] = fine
+    elif plan.model is not None:
+        facts["quantization_mismatch"] = _mismatch(plan, plan.model, str(asked.value)) or fine
+    if plan.engine.engine != "vllm" or plan.engine.platform != "cuda":
+        return facts
+    capability = _capability(plan)
+    if "kv-cache-dtype" not in plan.engine.flags:
+        facts["kv_cache_dtype_problem"] = fine
+    elif capability is not None:
+        facts["kv_cache_dtype_problem"] = _kv_cache(plan, capability) or fine
+    method = str(asked.value) if asked is not None and asked.known and asked.value else None
+    if method is None and plan.model is not None:
+        method = plan.model.quantization or ""
+    if method is not None:
+        problem = _release(plan, method) or _device(plan, method, capability)
+        if problem is not None:
+            facts["quantization_problem"] = problem
+        elif capability is not None or not method:
+            facts["quantization_problem"] = fine
+    return facts
+
+
+def _capability(plan: Plan) -> int | None:
+    accelerator = plan.accelerator
+    if accelerator is None or not accelerator.capability:
+        return None
+    return accelerator.capability[0] * 10 + accelerator.capability[1]
+
+
+def _problem(text: str, remedy: str, certain: bool = True) -> dict[str, Any]:
+    return {"text": text, "remedy": remedy, "certain": certain}
+
+
+def _assumed(plan: Plan) -> bool:
+    return plan.engine.version.provenance.source == "assumption"
+
+
+# ---- KV cache ----------------------------------------------------------------------------------------------------------
+
+
+def _kv_cache(plan: Plan, capability: int) -> dict[str, Any] | None:
+    """Why the stated format of the cache has no kernel on this device, None where it has one as far as is known."""
+    dtype, version = str(plan.engine.get("kv-cache-dtype") or ""), plan.engine.version_key
+    if dtype.startswith("octave"):
+        return _problem(f"--kv-cache-dtype {dtype} exists for ROCm only", "Use fp8 or auto")
+    # The V0 engine had conversions of its own for every device; MLA has other kernels.
+    if not dtype.startswith("fp8") or version < (0, 11) or (plan.model is not None and plan.model.is_multi_latent):
+        return None
+    where = f"on {plan.accelerator.name} (compute capability {capability / 10:.1f})" if plan.accelerator else ""
+    release, backend = plan.engine.version.value, _backend(plan)
+    e5m2 = dtype == "fp8_e5m2"
+    certain = not _assumed(plan)
+    wide = "Use --kv-cache-dtype auto" + ("" if e5m2 or capability < 80 else ", or fp8_e5m2")
+    if capability < 80:
+        if version >= (0, 24) or version < (0, 11, 1) or (capability < 75 and not e5m2):
+            return _problem(
+                f"vLLM {release} has no attention backend that keeps the cache in {dtype} {where}", wide, certain
+            )
+        return None
+    if backend.startswith("FLASH_ATTN") and capability < 90:
+        return _problem(
+            f"FlashAttention has no {dtype} cache {where}; it needs 9.0", "Remove the backend, or " + wide, certain
+        )
+    if capability >= 89 or backend.startswith("FLASHINFER"):
+        return None
+    triton = backend.startswith("TRITON") or (not backend and version < (0, 11, 1)) or _odd_heads(plan)
+    if triton and (not e5m2 or version >= (0, 24)):
+        return _problem(
+            f"{dtype} needs compute capability 8.9 in the Triton kernels that vLLM {release} takes {where}",
+            wide,
+            certain,
+        )
+    if e5m2 or triton:
+        return None
+    return _problem(
+        f"{dtype} (e4m3) has no native kernels {where}: vLLM {release} can only run it through FlashInfer, and stops where "
+        "that is missing or cannot take the layer",
+        "Use --kv-cache-dtype fp8_e5m2 or auto, or pin --attention-backend FLASHINFER",
+        False,
+    )
+
+
+def _backend(plan: Plan) -> str:
+    """The attention backend that is asked for, empty for the engine's choice."""
+    stated = plan.engine.get("attention-backend")
+    if isinstance(stated, str):
+        return stated.upper()
+    if plan.engine.version_key < (0, 15) and "VLLM_ATTENTION_BACKEND" in plan.engine.env:
+        return plan.engine.env["VLLM_ATTENTION_BACKEND"].value.strip().upper()
+    return ""
+
+
+def _odd_heads(plan: Plan) -> bool:
+    """Whether FlashInfer cannot take the model's heads, so that Triton is left."""
+    return plan.model is not None and bool(plan.model.head_dim) and plan.model.head_dim not in _FLASHINFER_HEADS
+
+
+# ---- weights -----------------------------------------------------------------------------------------------------------
+
+
+def _release(plan: Plan, name: str) -> dict[str, Any] | None:
+    """Why the release has no such method, whatever the device."""
+    from planner.engines.vllm_quantization import method
+
+    found = method(name, plan.engine.version_key) if name else None
+    if found is None or _assumed(plan):
+        return None
+    release = plan.engine.version.value
+    if not found.active and found.until:
+        return _problem(
+            f"quantization {name} was removed in vLLM {found.until}; this is {release}",
+            f"Use a checkpoint of another method, or a release before {found.until}",
+        )
+    if not found.active:
+        return _problem(f"vLLM {release} does not know quantization {name} yet", "Run a newer release")
+    if found.deprecated and plan.engine.get("allow-deprecated-quantization") is not True:
+        return _problem(
+            f"vLLM {release} refuses quantization {name} as deprecated", "Add --allow-deprecated-quantization"
+        )
+    return None
+
+
+def _device(plan: Plan, name: str, capability: int | None) -> dict[str, Any] | None:
+    """Why the method has no kernels on the device."""
+    from planner.engines.vllm_quantization import method
+
+    found = method(name, plan.engine.version_key) if name else None
+    if found is None or capability is None or plan.accelerator is None:
+        return None
+    release, certain = plan.engine.version.value, not _assumed(plan)
+    if capability < found.capability:
+        return _problem(
+            f"quantization {name} needs compute capability {found.capability / 10:.1f} in vLLM {release}; "
+            f"{plan.accelerator.name} has {capability / 10:.1f}",
+            "Use a checkpoint of another method, or a newer GPU",
+            certain,
+        )
+    experts = plan.model is not None and bool(plan.model.num_experts)
+    if name in ("fp8", "compressed-tensors") and experts and capability < 89 and plan.engine.version_key < (0, 9):
+        eight = name == "fp8" or (plan.model is not None and _eight_bit_float(plan.model))
+        if eight:
+            return _problem(
+                f"fp8 experts need compute capability 8.9 in vLLM {release}; {plan.accelerator.name} has "
+                f"{capability / 10:.1f} (dense fp8 layers run there, experts only from 0.9.0 on)",
+                "Use vLLM 0.9.0 or newer, an int4 checkpoint, or a newer GPU",
+                certain,
+            )
+    return None
+
+
+def _eight_bit_float(model: ModelArchitecture) -> bool:
+    return "fp8" in model.id.lower()
+
+
+def _mismatch(plan: Plan, model: ModelArchitecture, asked: str) -> dict[str, Any] | None:
+    """Why ``--quantization`` cannot be that of the checkpoint."""
+    stored = (model.quantization or "").lower()
+    asked = asked.lower()
+    if not asked or asked == stored or asked in ("none", "auto", "unquant"):
+        return None
+    if not stored:
+        if asked in _STORED:
+            return _problem(
+                f"--quantization {asked} of {model.id}, which is not quantized: its checkpoint has no scales to load",
+                "Remove --quantization, or serve a checkpoint that is quantized this way",
+            )
+        return None
+    if any(asked in family and stored in family for family in _FAMILIES):
+        return None
+    if asked not in _ONLINE and asked not in _STORED and asked not in ("gguf", "quark", "exl2", "qqq", "fbgemm_fp8"):
+        return None  # a method of a plug-in
+    return _problem(
+        f"--quantization {asked} of {model.id}, whose checkpoint is stored as {stored}",
+        "Remove --quantization: the engine reads the method from the checkpoint",
+    )

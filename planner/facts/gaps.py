@@ -1,0 +1,30 @@
+"""What rules about flags and variables could not tell, beside what the plan itself does not know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.provenance import Unknown
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+
+_LISTS = ("removed_flags", "deprecated_flags", "ignored_variables")
+_REMEDY = "pin a release tag, or state it: planner/engine-version: {release} as an annotation, or --engine-version"
+
+
+def gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
+    """The lists that hang on the release where nothing states it, as unknown facts of their own."""
+    if plan.engine.version.provenance.source != "assumption":
+        return ()
+    engine = facts.get("engine", {})
+    found = []
+    for name in _LISTS:
+        items = engine.get(name, ())
+        items = [item for item in items if item.get("depends", True)]
+        if items:
+            what = items[0].get("flag") or items[0].get("name")
+            reason = f"nothing states the release, and {what} is not taken alike by all of them"
+            remedy = _REMEDY.format(release=plan.engine.version.value)
+            found.append(Unknown(f"engine.{name}", reason, remedy, plan.position))
+    return tuple(found)
