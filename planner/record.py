@@ -29,7 +29,7 @@ else:
         """A default that is made anew for every instance."""
         return _Factory(default_factory)
 
-    def dataclass(cls=None, *, frozen=True, eq=True, repr=True):  # noqa: A002 - the standard library's name
+    def dataclass(cls=None, *, frozen=True, eq=True, repr=True):
         """The decorator; records are always frozen."""
         if cls is None:
             return lambda inner: dataclass(inner, frozen=frozen, eq=eq, repr=repr)
@@ -91,7 +91,7 @@ else:
     class _NamedTupleMeta(type):
         """Turns a class body with annotated fields into a tuple with names, as ``typing.NamedTuple`` does."""
 
-        def __new__(mcs, name, bases, namespace):  # noqa: N804 - a metaclass
+        def __new__(mcs, name, bases, namespace):
             if bases == ():
                 return type.__new__(mcs, name, bases, namespace)
             names = tuple(namespace.get("__annotations__", None) or _annotations(namespace))

@@ -7,6 +7,7 @@ distribution mirrors its upper half on that scale: a lower half is rarely stated
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from math import exp, isfinite, log
@@ -18,7 +19,7 @@ _MOST_POINTS = 200
 _HUMAN = {"k": 10**3, "m": 10**6, "K": 2**10, "M": 2**20}
 
 
-class BadLengths(ValueError):
+class BadLengths(ValueError):  # noqa: N818 - the description is wrong, not the program
     """What is wrong with a description of lengths, for people."""
 
 
@@ -44,7 +45,7 @@ class Lengths(NamedTuple):
         points = self.points
         if share <= points[0][0]:
             return points[0][1]
-        for (below, low), (above, high) in zip(points, points[1:], strict=False):
+        for (below, low), (above, high) in itertools.pairwise(points):
             if share <= above:
                 if above == below or low == high:
                     return high
@@ -88,7 +89,7 @@ class Lengths(NamedTuple):
         edges = [0.875 * number / body for number in range(body + 1)]
         # Towards the maximum the strata halve: what is rare and long is not averaged away.
         edges += [1 - 0.125 * 0.5**number for number in range(1, tail)] + [1.0]
-        return [(self.mean(a, b), b - a) for a, b in zip(edges, edges[1:], strict=False)]
+        return [(self.mean(a, b), b - a) for a, b in itertools.pairwise(edges)]
 
     def __str__(self) -> str:
         if self.points[0][1] == self.points[-1][1]:
@@ -107,7 +108,7 @@ def from_quantiles(quantiles: Mapping[float, float]) -> Lengths:
     if not quantiles:
         raise BadLengths("no quantile is given; it reads p50=800,p95=4000,max=16000")
     stated = sorted(quantiles.items())
-    for (low_share, low), (high_share, high) in zip(stated, stated[1:], strict=False):
+    for (low_share, low), (high_share, high) in itertools.pairwise(stated):
         if high < low:
             raise BadLengths(f"{_name(high_share)} is {high:,.0f}, less than {_name(low_share)} with {low:,.0f}")
     points = [(share, max(1.0, tokens)) for share, tokens in stated]

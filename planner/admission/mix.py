@@ -15,7 +15,12 @@ from planner.admission.growth import Growth, blocks_of, shared_blocks_of
 from planner.admission.workload import Weighted, Workload
 
 #: points of a request's way at which its blocks are taken, and their weights (Gauss-Legendre on 0 … 1)
-_AGES = ((0.0694318442, 0.1739274226), (0.3300094782, 0.3260725774), (0.6699905218, 0.3260725774), (0.9305681558, 0.1739274226))
+_AGES = (
+    (0.0694318442, 0.1739274226),
+    (0.3300094782, 0.3260725774),
+    (0.6699905218, 0.3260725774),
+    (0.9305681558, 0.1739274226),
+)
 #: cells of the distribution of held blocks, and of those at the end
 _HELD_CELLS = 96
 _END_CELLS = 24
@@ -71,7 +76,14 @@ class Mix(NamedTuple):
         return log(total) + tilt * most, mean, max(1e-9, second / total - mean * mean)
 
 
-def mix_of(workload: Workload, growths: Sequence[Growth], max_model_len: int, *, lookahead: int = 0, prefix_caching: bool = True) -> Mix:
+def mix_of(
+    workload: Workload,
+    growths: Sequence[Growth],
+    max_model_len: int,
+    *,
+    lookahead: int = 0,
+    prefix_caching: bool = True,
+) -> Mix:
     """The mix of a workload on a cache layout. ``lookahead``: slots for speculative tokens beyond each next one."""
     requests = workload.requests(max_model_len)
     prefix = workload.shared_prefix_tokens if prefix_caching else 0
@@ -95,9 +107,7 @@ def mix_of(workload: Workload, growths: Sequence[Growth], max_model_len: int, *,
             ends.append((max(0.0, blocks.smooth(request.prompt + request.output) - saved), weight))
             starts.append((max(0.0, blocks.smooth(request.prompt) - saved), weight))
     longest = max(request.prompt + request.output for request in requests)
-    growth = max(
-        blocks.exact(request.prompt + request.output) - blocks.exact(request.prompt) for request in requests
-    )
+    growth = max(blocks.exact(request.prompt + request.output) - blocks.exact(request.prompt) for request in requests)
     ordered = sorted(starts)
     return Mix(
         held=_binned(held, _HELD_CELLS),
@@ -140,9 +150,7 @@ class _Blocks:
         return total
 
 
-def _prefix_cases(
-    request: Weighted, prefix: int, common: float, growths: Sequence[Growth]
-) -> list[tuple[float, int]]:
+def _prefix_cases(request: Weighted, prefix: int, common: float, growths: Sequence[Growth]) -> list[tuple[float, int]]:
     """(share of requests, blocks that it holds together with others): with and without the common prefix."""
     if not prefix or not common:
         return [(1.0, 0)]

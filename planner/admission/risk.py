@@ -24,8 +24,6 @@ from typing import NamedTuple
 from planner.admission.mix import Mix
 
 _STEPS = 60
-#: beyond this the queue is never empty and the cache always full
-_SATURATED = 0.5
 
 
 class Overflow(NamedTuple):
@@ -47,7 +45,7 @@ def overflow(mix: Mix, running: float, blocks: float, *, prompts_wait: bool = Tr
     if running <= 0 or room >= running * mix.most:
         return Overflow(0.0, 0.0, 0.0, 0.0)
     if room <= running * mix.mean:
-        return _saturated(mix, room)
+        return _saturated(mix, running, room)
     tilt = _tilt_for(lambda t: running * mix.moments(t)[1] - room)
     return _at(mix, running, tilt, prompts_wait)[1]
 
@@ -99,41 +97,51 @@ def _at(mix: Mix, running: float, tilt: float, prompts_wait: bool) -> tuple[floa
                 anew += change - p_weight * f_share * fall * (f - p)
             else:
                 up -= change
-                waits -= change * growth / p * -expm1(-p / growth)
+                waits -= change * (-expm1(-p / growth) * growth / p if p > 1e-9 else 1.0)
     if down <= 0:
         return level, Overflow(0.0, tail, 0.0, 0.0)
-    crossings = tail * running * (down - up)
     alone = min(1.0, (1 / running + anew) / down)
     # Only growth preempts: comings back by a prompt that then waits do not end a cluster, nor do they count.
     grown = (down - up) / down if prompts_wait else 1.0
     alone /= 1 - (1 - alone) * (1 - grown)
-    rate = crossings * alone + tail * running * (waits if prompts_wait else up)
-    # Every time that growth comes to the level somebody goes: more often than anew, since it comes in clusters.
-    each = (crossings + tail * running * (waits if prompts_wait else up)) / running
-    return level, Overflow(-expm1(-min(rate, 50.0)), tail, each, each * _victim(mix, running))
+    rate = tail * running * ((down - up) * alone + (waits if prompts_wait else up))
+    weight = sum(share for _, _, share in starts)
+    prompt = sum(p * share for p, _, share in starts) / weight if weight > 0 else 0.0
+    preemptions, tokens = _victims(mix, running, prompt, saturated=False)
+    risk = -expm1(-min(rate, 50.0))
+    # Full for a share `tail` of the time, half of which admission spares it; at least what the risk itself says.
+    preemptions = max(preemptions * tail / 2, risk / running)
+    return level, Overflow(risk, tail, preemptions, preemptions * tokens)
 
 
-def _victim(mix: Mix, running: float) -> float:
-    """Tokens that a preempted request has computed: the last one in is the victim, two arrivals old on average."""
-    return mix.prompt_tokens + min(mix.output_tokens, 2 * mix.output_tokens / max(1.0, running))
-
-
-def _saturated(mix: Mix, room: float) -> Overflow:
-    """More demand than cache: the queue never empties and every block is taken again at once.
-
-    Between two ends growth takes G = (output blocks) from what the last admission left over, and then from victims of V
-    blocks each, the youngest first; with exponential times between ends the number of victims is geometric.
-    """
-    running = max(1.0, room / max(1e-9, mix.mean))
+def _saturated(mix: Mix, running: float, room: float) -> Overflow:
+    """More demand than cache: the queue hardly ever empties and every block is taken again at once."""
+    held = room / max(1e-9, mix.mean)
+    if held <= 1:
+        # Alone a request is never preempted: the engine has made sure of that when it started.
+        return Overflow(0.0, 1.0, 0.0, 0.0)
     start = sum(blocks * share for blocks, share in mix.starts)
-    grown = max(1e-9, sum(blocks * share for blocks, share in mix.ends) - start)
-    tokens = _victim(mix, running)
-    victim = max(1.0, start + grown * (tokens - mix.prompt_tokens) / max(1.0, mix.output_tokens))
-    left_over = sum(share * grown / max(1e-9, p) * -expm1(-p / grown) for p, share in mix.starts)
-    preemptions = left_over / -expm1(-victim / grown)
-    if running <= 1:
-        preemptions = 0.0  # alone it is never preempted: the engine has made sure of that
-    return Overflow(1.0 if running > 1 else 0.0, _SATURATED, preemptions, preemptions * tokens)
+    preemptions, tokens = _victims(mix, held, start, saturated=True)
+    # At the mean the cache is full for part of the time only; from half as much demand again on it always is.
+    preemptions *= min(1.0, 0.25 + 1.5 * (running / held - 1))
+    return Overflow(1.0, min(1.0, running / held / 2), preemptions, preemptions * tokens)
+
+
+def _victims(mix: Mix, running: float, prompt: float, *, saturated: bool) -> tuple[float, float]:
+    """(preemptions for each request that ends while the cache is full, tokens that each of them computes again).
+
+    Between two ends growth takes G blocks, the output of one request, first from what the last admission left over and
+    then from victims of V blocks each, the last ones in; with exponential times between ends their number is geometric.
+    A victim came in a few ends ago: two where the queue is long, more where the cache filled up because nobody left.
+    ``prompt``: blocks of the prompts that come in then.
+    """
+    start = sum(blocks * share for blocks, share in mix.starts)
+    growth = max(1e-9, mix.mean_growth)
+    way = min(0.9, (2 if saturated else 11) / max(1.0, running))
+    victim = max(1.0, prompt + way * growth)
+    left_over = sum(share * (-expm1(-p / growth) * growth / p if p > 1e-9 else 1.0) for p, share in mix.starts)
+    tokens = mix.prompt_tokens * (prompt / start if start > 1e-9 else 1.0) + way * mix.output_tokens
+    return left_over / -expm1(-victim / growth), tokens
 
 
 def _lugannani_rice(tilt: float, cumulant: float, level: float, variance: float) -> tuple[float, float]:

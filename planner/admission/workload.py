@@ -27,7 +27,7 @@ KEYS = (
 )  # fmt: skip
 
 
-class BadWorkload(ValueError):
+class BadWorkload(ValueError):  # noqa: N818 - the description is wrong, not the program
     """What is wrong with a workload, for people; starts with the key that is wrong."""
 
 
@@ -71,7 +71,9 @@ class Workload(NamedTuple):
         return self._replace(
             prompts=self.prompts.within(limit - 1),
             outputs=self.outputs.within(limit - 1),
-            pairs=tuple((min(max(1, p), limit - 1), max(1, min(o, limit - min(max(1, p), limit - 1)))) for p, o in self.pairs),
+            pairs=tuple(
+                (min(max(1, p), limit - 1), max(1, min(o, limit - min(max(1, p), limit - 1)))) for p, o in self.pairs
+            ),
         )
 
     def requests(self, max_model_len: int) -> list[Weighted]:
@@ -89,7 +91,8 @@ class Workload(NamedTuple):
         for prompt, share in mix.prompts.grid(_CELLS):
             tokens = min(limit - 1, max(1, round(prompt)))
             found += [
-                Weighted(tokens, min(limit - tokens, max(1, round(output))), share * weight) for output, weight in outputs
+                Weighted(tokens, min(limit - tokens, max(1, round(output))), share * weight)
+                for output, weight in outputs
             ]
         return found
 

@@ -130,6 +130,10 @@ class FlagTable:
             found.update(variant["choices"])
         return frozenset(found)
 
+    def ever_kinds(self, name: str) -> frozenset[str]:
+        """The kinds that a flag has had in all releases."""
+        return frozenset(variant["kind"] for variant in self._variants.get(name, ()))
+
     def gone_in(self, name: str) -> str:
         """The release that removed a flag which this one no longer has; empty where it has it, or never had it before."""
         found = ""

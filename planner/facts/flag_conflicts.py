@@ -159,12 +159,12 @@ def _long_prefill(case: Case) -> Iterator[Conflict]:
     length = case.effective("max_model_len") or case.number("max-model-len")
     if flag is None or threshold is None or length is None or not case.within((0, 7, 3)):
         return
-    if case.within((0, 27, 1)) or (case.number("max-num-partial-prefills") or 1) > 1:
-        if threshold > length:
-            yield Conflict(
-                flag, f"--long-prefill-token-threshold {threshold} is more than the maximum length of {length} tokens",
-                f"Lower it to {length} or less",
-            )  # fmt: skip
+    several = case.within((0, 27, 1)) or (case.number("max-num-partial-prefills") or 1) > 1
+    if several and threshold > length:
+        yield Conflict(
+            flag, f"--long-prefill-token-threshold {threshold} is more than the maximum length of {length} tokens",
+            f"Lower it to {length} or less",
+        )  # fmt: skip
 
 
 def _partial_prefills(case: Case) -> Iterator[Conflict]:

@@ -8,8 +8,8 @@ from planner.engines.version import parse_version
 from planner.record import NamedTuple
 
 if TYPE_CHECKING:
-    from planner.engines.config import EngineConfig
     from planner.engines.vllm_flag_table import FlagTable
+    from planner.plan import Plan
 
 #: The engines that have a table, as people write their names.
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "tgi": "TGI", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
@@ -21,13 +21,17 @@ class Tables(NamedTuple):
     """``here``: the table of the release, or of the nearest before it; ``after``: that of the release that follows, where
     the release itself was not read (both must agree that a flag is none). ``standing``: ``exact``, ``between`` two releases
     that were read, ``newer`` or ``older`` than all of them, ``any`` for a table without releases. ``assumed``: nothing
-    states the release. ``patched``: the build may know flags that no release does."""
+    states the release. ``patched``: the build may know flags that no release does. ``wrapped``: the words go to a program
+    around the engine, which takes flags of its own and hands on the rest; ``seen`` is False where an entrypoint that the
+    input does not show reads them first."""
 
     here: FlagTable
     after: FlagTable | None
     standing: str
     assumed: bool
     patched: bool
+    wrapped: bool = False
+    seen: bool = True
 
     @property
     def note(self) -> str:
@@ -39,22 +43,39 @@ class Tables(NamedTuple):
         return f" (by the table of {self.here.release}, the {kind} release {where})"
 
 
-def tables(engine: EngineConfig) -> Tables | None:
+def tables(plan: Plan) -> Tables | None:
     """The tables for a plan's engine; None where its flags are not read by one."""
+    engine = plan.engine
     here = table_of(engine.engine, engine.version_key)
     if here is None or not engine.version_key:
         return None
-    assumed = engine.version.provenance.source == "assumption"
-    patched = engine.platform in _PATCHED
+    known = Tables(
+        here,
+        None,
+        "exact",
+        engine.version.provenance.source == "assumption",
+        engine.platform in _PATCHED,
+        _wrapped(plan),
+        plan.start is None or plan.start.confidence == "high",
+    )
     if not here.releases:
-        return Tables(here, None, "any", assumed, patched)
+        return known._replace(standing="any")
     if here.exact:
-        return Tables(here, None, "exact", assumed, patched)
+        return known
     if engine.version_key < parse_version(here.releases[0]):
-        return Tables(here, None, "older", assumed, patched)
+        return known._replace(standing="older")
     if not here.following:
-        return Tables(here, None, "newer", assumed, patched)
-    return Tables(here, table_of(engine.engine, parse_version(here.following)), "between", assumed, patched)
+        return known._replace(standing="newer")
+    return known._replace(standing="between", after=table_of(engine.engine, parse_version(here.following)))
+
+
+def _wrapped(plan: Plan) -> bool:
+    """Whether something other than the engine's own parser reads the words: Dynamo's workers, the Rust frontend."""
+    start, container = plan.start, plan.container
+    if start is None or container is None:
+        return False
+    texts = (arg.text for arg in (*(container.command or ()), *(container.args or ())))
+    return start.engine != plan.engine.engine or any("vllm-rs" in text[:100_000] for text in texts)
 
 
 def table_of(engine: str, version: tuple[int, ...]) -> FlagTable | None:

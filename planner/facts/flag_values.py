@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from planner.engines.version import parse_version
 from planner.facts.flag_tables import TITLES, Tables, tables
 
 if TYPE_CHECKING:
@@ -33,13 +32,12 @@ _ALWAYS: dict[str, dict[str, float]] = {
 }
 #: Flags of parsers that plug-ins can add to, and the flag that loads one.
 _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reasoning-parser-plugin"}
-#: Only with a tool choice that the model decides on is the parser's name looked up (vLLM's serving checks).
 _KV_ROLES = ("kv_producer", "kv_consumer", "kv_both")
 
 
 def value_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     """``invalid_values``: flag and reason of every value that is refused; none for an engine without a table."""
-    known = tables(plan.engine)
+    known = tables(plan)
     if known is None:
         return {}
     found: list[dict[str, Any]] = []
@@ -80,6 +78,8 @@ def _read(engine: EngineConfig, known: Tables) -> Iterator[tuple[Position | None
         choice = _CHOICE.match(reason)
         if choice and not _certain_choice(known, flag, choice.group(1)):
             continue
+        if not choice and not _certain_type(known, flag):
+            continue
         yield place, match.group(1), reason
 
 
@@ -89,6 +89,23 @@ def _certain_choice(known: Tables, flag: FlagValue, value: str) -> bool:
         return True
     ever = known.here.ever_allowed(flag.name)
     return ever is not None and value not in ever and known.standing != "newer"
+
+
+def _certain_type(known: Tables, flag: FlagValue) -> bool:
+    """Whether a value is surely of the wrong type: in this release where that is known, else in all of them."""
+    if not known.assumed and known.standing in ("exact", "any"):
+        return True
+    from planner.engines.vllm import _convert
+
+    if flag.raw is None:
+        return len(known.here.ever_kinds(flag.name)) == 1
+    for kind in known.here.ever_kinds(flag.name) - {"switch", "true", "false"}:
+        try:
+            _convert(kind, flag.raw)
+        except ValueError:
+            continue
+        return False
+    return True
 
 
 def _range(known: Tables, flag: FlagValue) -> str:
@@ -145,8 +162,3 @@ def _keys(flag: FlagValue) -> str:
     if role is not None and role not in _KV_ROLES:
         return f"kv_role {str(role)[:40]!r} is none of {', '.join(_KV_ROLES)}"
     return ""
-
-
-def release_before(engine: EngineConfig, release: str) -> bool:
-    """Whether the engine's release is known to come before another one."""
-    return bool(engine.version_key) and engine.version_key < parse_version(release)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _KINDS = ("unknown", "removed", "deprecated", "abbreviated", "foreign", "duplicate")
 #: From this vLLM release on ``--name.key value`` sets one key of a JSON argument.
 _DOTTED_SINCE = (0, 9, 0)
+#: Beginnings of names that SGLang's own documentation uses throughout.
+_DOCUMENTED = {"sglang": ("--tp", "--dp", "--pp", "--ep")}
 #: How alike two names must be for one to be offered in place of the other.
 _ALIKE = 0.7
 
@@ -31,7 +33,7 @@ class Issue(NamedTuple):
 
 def flag_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     """Lists for the rules about flags, ``unknown_flags`` … ``duplicate_flags``; none for an engine without a table."""
-    known = tables(plan.engine)
+    known = tables(plan)
     if known is None:
         return {}
     facts: dict[str, list[dict[str, Any]]] = {f"{kind}_flags": [] for kind in _KINDS}
@@ -55,7 +57,7 @@ def issues(engine: EngineConfig, known: Tables) -> list[Issue]:
         issue = _issue(engine, known, flag, spelling)
         if issue is not None:
             found.append(issue)
-    return [*found, *_duplicates(engine)]
+    return [*found, *_duplicates(engine, known)]
 
 
 def normalized(spelling: str, engine: EngineConfig) -> str:
@@ -81,8 +83,12 @@ def _issue(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) 
         option = known.after.options.get(spelling)
     if option is not None:
         return _deprecated(engine, known, flag, spelling, option.spec) if option.spec.facts.get("deprecated") else None
+    if known.patched:
+        return None
     if spelling in table.inactive:
         return _inactive(engine, known, flag, spelling, table.inactive[spelling].spec)
+    if spelling in _DOCUMENTED.get(engine.engine, ()) and len(table.starting_with(spelling)) == 1:
+        return None
     return _abbreviated(engine, known, flag, spelling) or _unknown(engine, known, flag, spelling)
 
 
@@ -94,7 +100,7 @@ def _base(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) -
         "engine": TITLES.get(engine.engine, engine.engine),
         "release": engine.version.value,
         "note": known.note,
-        "certain": known.standing in ("exact", "between", "any") and not known.patched,
+        "certain": known.standing in ("exact", "between", "any") and known.seen,
         "near": "",
         "instead": "",
         "hint": "",
@@ -115,16 +121,19 @@ def _deprecated(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: 
     return Issue("deprecated", flag, facts)
 
 
-def _inactive(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str, spec: FlagSpec) -> Issue:
+def _inactive(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str, spec: FlagSpec) -> Issue | None:
     """A flag of other releases: removed before this one, or added after it."""
     facts = _base(engine, known, flag, spelling)
     gone = known.here.gone_in(spec.name)
+    if gone and known.here.exact is False and known.after is not None and spelling in known.after.options:
+        return None
     if gone:
         facts["until"] = gone
         facts["instead"] = known.here.renamed.get(spec.name, "")
         facts["advice"] = _advice(facts["instead"], "Remove it")
         return Issue("removed", flag, facts)
-    # An older table says nothing certain about what came after it.
+    if known.wrapped:
+        return None
     since = known.here.added_in(spec.name)
     facts["hint"] = f"it came with {since}"
     facts["advice"] = f"Remove it, or run {facts['engine']} {since} or newer"
@@ -149,7 +158,9 @@ def _abbreviated(engine: EngineConfig, known: Tables, flag: FlagValue, spelling:
     return Issue("abbreviated", flag, facts)
 
 
-def _unknown(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) -> Issue:
+def _unknown(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) -> Issue | None:
+    if known.wrapped:
+        return None
     from planner.facts.foreign_flags import foreign
 
     facts = _base(engine, known, flag, spelling)
@@ -187,17 +198,16 @@ def _advice(instead: str, otherwise: str) -> str:
     return f"Use --{instead}" if instead else otherwise
 
 
-def _duplicates(engine: EngineConfig) -> list[Issue]:
+def _duplicates(engine: EngineConfig, known: Tables) -> list[Issue]:
     """Flags that stand twice on the command line itself; a config file's entries are meant to be overridden by it."""
     line = engine.command_line
     own = {word.position for word in line.words if not word.source.startswith("config:")} if line is not None else set()
-    table = tables(engine)
     first: dict[str, FlagValue] = {}
     found = []
     for flag in engine.given:
         if flag.position is None or flag.position not in own or not normalized(flag.spelling, engine):
             continue
-        if "." in flag.spelling.partition("=")[0] or (table and table.here.collects(flag.name)):
+        if "." in flag.spelling.partition("=")[0] or known.here.collects(flag.name):
             continue
         earlier = first.get(flag.name)
         if earlier is not None and earlier.position != flag.position:

@@ -20,6 +20,8 @@ def listening_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
     default = _DEFAULTS.get(engine.engine)
     if default is None or container is None or pod is None or not engine.version_key:
         return {"loopback_only": False} if engine.engine in ("vllm", "tgi") else {}
+    if plan.start is not None and plan.start.engine != engine.engine:
+        return {"loopback_only": False}  # Dynamo's workers are reached through its own frontend
     name, host = default
     flag = engine.flags.get(name)
     if flag is not None:

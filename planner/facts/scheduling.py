@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 
 #: Vendors' taints on their nodes, by the resource that a pod asks for there.
 _TAINTS = {"nvidia.com": "nvidia.com/gpu", "amd.com": "amd.com/gpu", "habana.ai": "habana.ai/gaudi"}
-#: Platforms that add the toleration of a GPU's taint to every pod that asks for its resource.
-_ADDED_BY = ("cloud.google.com/", "eks.amazonaws.com/", "karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/")
+#: Label keys of platforms that add the toleration of a GPU's taint to every pod that asks for its resource (GKE), or that do
+#: not taint their GPU nodes (CoreWeave, Volcano Engine, Alibaba Cloud, EKS Auto Mode's and Karpenter's defaults).
+_ADDED_BY = (
+    "cloud.google.com/", "gpu.nvidia.com/", "machine.cluster.vke.volcengine.com/", "aliyun.accelerator/",
+    "eks.amazonaws.com/", "karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/",
+)  # fmt: skip
 
 
 def scheduling_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:

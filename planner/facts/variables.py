@@ -26,7 +26,7 @@ _ALIKE = 0.88
 
 def variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     """``ignored_variables``: name, why the release ignores it, what to do; ``depends`` says that it hangs on the release."""
-    known = tables(plan.engine)
+    known = tables(plan)
     container, engine = plan.container, plan.engine
     if known is None or container is None or engine.engine not in _OWN:
         return {}

@@ -138,7 +138,7 @@ def _rank(rank: RankBudget, same: int, explain: bool) -> Iterator[str]:
         )
         label = _LABELS.get(name) or name.replace("_", " ")
         note = "" if term.counted else "  (not subtracted by this version: it must fit outside)"
-        yield f"    {_LABELS.get(name, name.replace('_', ' ')):<27}{format_gib(estimate.expected):>12}   {span}, {estimate.basis}{note}"
+        yield f"    {label:<27}{format_gib(estimate.expected):>12}   {span}, {estimate.basis}{note}"
         if explain:
             if term.formula:
                 yield f"        = {printable(term.formula)}"

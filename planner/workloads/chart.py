@@ -22,6 +22,7 @@ from planner.workloads.typed import (
     environment_list,
     image_text,
     object_annotations,
+    open_devices,
     stated_model,
     taken,
     typed_workload,
@@ -215,6 +216,7 @@ def from_values(
         model=stated_model(model),
         env_unknown=(*container.env_unknown, "The chart"),
         mounts=(*container.mounts, Mount("/dev/shm", "chart", values, "unknown", reason=reason)),
+        unknown_resources=open_devices(container, "the chart's templates ask for the devices"),
     )
     named = values.get("gpu") or around.get("gpu")
     if named is not None and named.kind == "scalar" and re.search(r"[A-Za-z]", named.text):

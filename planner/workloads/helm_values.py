@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planner.documents.document import Document
 from planner.documents.node import Node
+from planner.record import replace
 from planner.workloads import app_template, chart, llm_d, production_stack
 from planner.workloads import fields as f
 from planner.workloads.fields import Reading
@@ -20,8 +21,10 @@ _DEEPEST = 5
 
 
 def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
-    """The workloads of a document of values."""
-    return from_values(document.root, document, kind or KIND, reading)
+    """The workloads of a document of values. They have no name but the file's."""
+    found = from_values(document.root, document, kind or KIND, reading)
+    name = document.file.replace("\\", "/").rpartition("/")[2]
+    return [replace(workload, name=name) for workload in found]
 
 
 def from_values(values: Node, document: Document, kind: str, reading: Reading) -> list[Workload]:

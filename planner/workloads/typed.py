@@ -250,7 +250,7 @@ def open_devices(container: Container, reason: str) -> tuple[Unknown, ...]:
     gap = Unknown(
         "limits.nvidia.com/gpu",
         reason,
-        "lint the object that uses this one together with it",
+        "lint what uses this one together with it",
         container.node.position,
     )
     return (*container.unknown_resources, gap)

@@ -308,7 +308,7 @@ class Source:
         owner: ast.expr = node.value
         attribute = node.attr
         if attribute == "value" and isinstance(owner, ast.Attribute):
-            owner, attribute = owner.value, owner.attr
+            attribute, owner = owner.attr, owner.value
         found = self.find_class(module, owner)
         if found is None:
             raise Unresolved(ast.unparse(node)[:60])

@@ -42,6 +42,14 @@ def qwen2_vl(builder: Builder) -> Parts:
     return with_towers(qwen2(builder), vision.qwen2_vl(builder, builder.root.require("vision_config")))
 
 
+def jina_vl(builder: Builder) -> Parts:
+    """Jina reranker m0: Qwen2-VL with a scorer of two layers in 32 bits."""
+    parts = qwen2_vl(builder)
+    hidden, labels = builder.hidden, builder.config.integer("num_labels", default=1)
+    score = Vector("score", hidden * (hidden + 1) + labels * (hidden + 1), dtype="float32")
+    return parts._replace(head=None, pooling=True, final_vectors=(*parts.final_vectors, score))
+
+
 def qwen2_5_vl(builder: Builder) -> Parts:
     """Qwen2.5-VL over Qwen2.5."""
     return with_towers(qwen2(builder), vision.qwen2_5_vl(builder, builder.root.require("vision_config")))
