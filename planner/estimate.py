@@ -46,3 +46,8 @@ ZERO = Estimate(0, 0, 0, "exact")
 def exactly(value: int, basis: str = "exact") -> Estimate:
     """An estimate without width."""
     return Estimate(value, value, value, basis)
+
+
+def between(one: int, expected: int, other: int, basis: str) -> Estimate:
+    """An estimate between two ends whose order hangs on the numbers (a difference of two that move together)."""
+    return Estimate(min(one, other, expected), expected, max(one, other, expected), basis)

@@ -27,10 +27,6 @@ from planner.admission.growth import (
 )
 from planner.record import NamedTuple
 
-#: first releases that look at the whole prompt before they admit a request, and that take ``--watermark``
-FULL_INPUT_SINCE = (0, 19, 0)
-WATERMARK_SINCE = (0, 24, 0)
-
 _NEVER = 1 << 62
 #: the timeline is thinned out where it grows beyond this many segments
 _SEGMENTS = 1 << 15

@@ -121,7 +121,8 @@ def _scheduler(
     **options: Any,
 ) -> tuple[Scheduler, tuple[str, ...]]:
     """The settings of the engine, and what was assumed for want of an option."""
-    from planner.admission.scheduler import FULL_INPUT_SINCE, WATERMARK_SINCE, Scheduler
+    from planner.admission.scheduler import Scheduler
+    from planner.admission.scheduler_facts import FULL_INPUT_SINCE, WATERMARK_SINCE
     from planner.engines.version import NEWEST_VLLM, parse_version
 
     name, _, release = engine.partition("==")

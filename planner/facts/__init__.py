@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
     """(facts, positions): one mapping for each variable of rules, and the places of facts by dotted path."""
     from planner.facts.accelerator import accelerator_facts
+    from planner.facts.admission import reserve_facts
     from planner.facts.budget import budget_facts, capacity_facts
     from planner.facts.container import container_facts
     from planner.facts.engine import engine_facts
@@ -37,5 +38,6 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
         "parallel": parallel_facts(plan, positions),
         "budget": budget_facts(plan),
         "capacity": capacity_facts(plan),
+        "reserve": reserve_facts(plan, positions),
     }
     return facts, positions

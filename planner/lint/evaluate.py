@@ -14,8 +14,8 @@ from planner.record import NamedTuple
 
 #: What rules may name. ``item`` is bound by ``for_each``, ``rank`` runs over the ranks in scope ``rank``.
 VARIABLES = (
-    "workload", "pod", "container", "engine", "model", "accelerator", "parallel", "budget", "rank", "capacity", "item",
-    "parameters",
+    "workload", "pod", "container", "engine", "model", "accelerator", "parallel", "budget", "rank", "capacity", "reserve",
+    "item", "parameters",
 )  # fmt: skip
 
 

@@ -99,6 +99,7 @@ def lint(
 
 def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
     from planner.facts import rule_facts
+    from planner.facts.demand import demand_gaps
     from planner.facts.gaps import gaps
 
     for plan in plans:
@@ -109,6 +110,6 @@ def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
             container=plan.container.name if plan.container else "",
             facts=facts,
             positions=positions,
-            unknown=(*plan.unknown, *gaps(plan, facts)),
+            unknown=(*plan.unknown, *gaps(plan, facts), *demand_gaps(plan)),
             default_position=plan.position,
         )

@@ -11,7 +11,7 @@ import math
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.sglang_config import SGLangConfig
-from planner.estimate import Estimate, exactly
+from planner.estimate import Estimate, between, exactly
 from planner.memory.budget import Capacity, Input, KVGroup, KVPlan, MemoryBudget, RankBudget, Term
 from planner.memory.sglang_cells import Cells, cells
 from planner.memory.sglang_compressed import CompressedCells, compressed_cells
@@ -143,7 +143,7 @@ def _shares(config: SGLangConfig, terms: dict[str, Term]) -> dict[str, Term]:
     fraction = config.gpu_memory_utilization
     free = _difference(device, [before])
     requested = free.times(fraction.value)
-    outside = Estimate(
+    outside = between(
         device.low - requested.low, device.expected - requested.expected, device.high - requested.high, "measured"
     )
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig
-from planner.estimate import Estimate, exactly
+from planner.estimate import between, exactly
 from planner.memory.block_pool import difference, fixed_terms, pooled
 from planner.memory.budget import Input, MemoryBudget, Term
 from planner.models.architecture import ModelArchitecture
@@ -29,7 +29,7 @@ def tgi_budget(
     utilization = config.gpu_memory_utilization
     device = terms["device"].bytes
     requested = device.times(utilization.value)
-    outside = Estimate(
+    outside = between(
         device.low - requested.low, device.expected - requested.expected, device.high - requested.high, device.basis
     )
     terms["requested"] = Term(

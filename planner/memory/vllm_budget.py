@@ -6,7 +6,7 @@ import math
 
 from planner.accelerators.accelerator import Accelerator
 from planner.engines.config import EffectiveConfig, Parallelism
-from planner.estimate import Estimate, exactly
+from planner.estimate import Estimate, between, exactly
 from planner.memory import kv_cache
 from planner.memory.activations import profile_peak
 from planner.memory.budget import Capacity, Input, KVPlan, MemoryBudget, RankBudget, Term
@@ -337,7 +337,7 @@ def _outside(memory: Estimate, requested: Estimate, config: EffectiveConfig, giv
         low, high = memory.low - requested.high, memory.high - requested.low
     return Term(
         "outside",
-        Estimate(low, memory.expected - requested.expected, high, memory.basis),
+        between(low, memory.expected - requested.expected, high, memory.basis),
         "device − requested: context, communicators and what grows late live here",
         (Input("device", format_bytes(memory.expected), memory.basis),),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.admission import reserve_json
 from planner.facts.budget import capacity_facts
 from planner.facts.parallel import sizes_of
 from planner.facts.places import estimate
@@ -69,7 +70,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         else None,
         "ranks": [_rank_json(rank) for rank in plan.budget.ranks] if plan.budget else [],
         "capacity": _capacity_json(plan),
-        "reserve": {},
+        "reserve": reserve_json(plan),
         "verdict": plan.verdict,
         "notes": list(plan.budget.notes) if plan.budget else [],
         "unknown": [{"fact": gap.fact, "reason": gap.reason, "remedy": gap.remedy} for gap in plan.unknown],

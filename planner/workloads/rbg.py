@@ -60,6 +60,8 @@ def _role(
             for key in (f"{name}TemplatePatch", f"patch{name.capitalize()}Template"):
                 patch = group.get(key)
                 patched = merged(template, patch) if patch is not None else patched
+        if name == "worker" and patched is template and pods and pods[0].node is template:
+            continue  # the same pod as the leader, which stands for both
         pod = read_pod(
             patched,
             document.namespace,

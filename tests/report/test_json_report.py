@@ -111,7 +111,7 @@ def test_budget_of_every_example_is_valid(name: str, text: str) -> None:
     for plan in document["plans"]:
         assert set(plan) >= PLAN
         for rank in plan["ranks"]:
-            assert set(rank["memory"]) == MEMORY
+            assert set(rank["memory"]) >= MEMORY
             for term in rank["memory"].values():
                 assert term["low"] <= term["expected"] <= term["high"]
 

@@ -1,0 +1,231 @@
+"""Facts of admission: what the running requests hold, what must be kept back for them, and at which risk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from planner.facts.demand import demand_position
+from planner.facts.places import is_gap
+
+if TYPE_CHECKING:
+    from planner.admission.capacity import Cache, RequestCapacity
+    from planner.admission.mix import Mix
+    from planner.admission.reserve import Progress
+    from planner.admission.workload import Workload
+    from planner.plan import Plan
+    from planner.provenance import Position
+
+_BOUNDS = ("low", "expected", "high")
+
+
+class Admission(NamedTuple):
+    """The answer for one plan: the workload and its mix on this cache; capacity and progress with the expected number of
+    blocks; the risk with the fewest and the most. ``in_flight``: requests of the whole deployment, where stated;
+    ``per_copy``: those of one copy, None where the number of copies is not known."""
+
+    workload: Workload
+    cache: Cache
+    mix: Mix
+    capacity: RequestCapacity
+    progress: Progress
+    bounds: dict[str, int]
+    risks: dict[str, float]
+    in_flight: int | None
+    per_copy: int | None
+    by_hand: bool
+
+
+def admission(plan: Plan) -> Admission | None:
+    """Works it out; None where the blocks, the layout or the workload are not known."""
+    capacity = plan.budget.capacity if plan.budget else None
+    if capacity is None or plan.effective is None or capacity.blocks.high < 1 or is_gap(plan, "engine.max_num_seqs"):
+        return None
+    from planner.facts.demand import cache, copies, demand
+
+    workload, _ = demand(plan)
+    pool = cache(plan, capacity.blocks.expected)
+    if workload is None or pool is None:
+        return None
+    from planner.admission.capacity import request_capacity, running_requests, share_of_copy
+    from planner.admission.mix import mix_of
+    from planner.admission.reserve import progress
+    from planner.admission.risk import overflow
+
+    mix = mix_of(
+        workload,
+        pool.growths,
+        pool.max_model_len,
+        lookahead=pool.lookahead,
+        prefix_caching=pool.prefix_caching,
+    )
+    in_flight = workload.in_flight(pool.max_model_len)
+    known = copies(plan) is not None
+    running = running_requests(pool, mix, in_flight if known else None)
+    null = capacity.blocks.expected - pool.blocks if capacity.blocks.expected else 0
+    bounds = {bound: max(0, getattr(capacity.blocks, bound) - null) for bound in _BOUNDS}
+    found = progress(pool, mix, running, workload.risk)
+    risks = {
+        "low": overflow(mix, found.running, bounds["high"], prompts_wait=pool.prompts_wait).risk,
+        "expected": found.overflow.risk,
+        "high": overflow(mix, found.running, bounds["low"], prompts_wait=pool.prompts_wait).risk,
+    }
+    return Admission(
+        workload=workload,
+        cache=pool,
+        mix=mix,
+        capacity=request_capacity(pool, mix, workload.risk),
+        progress=found,
+        bounds=bounds,
+        risks=risks,
+        in_flight=in_flight,
+        per_copy=share_of_copy(pool, in_flight) if in_flight is not None and known else None,
+        by_hand=plan.engine.stated("max-num-seqs"),
+    )
+
+
+def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    """The variable ``reserve`` of rules. Blocks are those of one engine copy, the null block not among them."""
+    place = demand_position(plan)
+    if place is not None:
+        positions["workload.demand"] = place
+    found = admission(plan)
+    if found is None:
+        return {}
+    from planner.admission.reserve import reserve_of
+
+    workload, mix, progress = found.workload, found.mix, found.progress
+    stated = not (workload.lengths_assumed and "concurrency" in workload.assumed)
+    facts: dict[str, Any] = {
+        "workload": workload.describe(),
+        "source": workload.source,
+        "stated": stated,
+        "deliberate": stated or found.by_hand,
+        "lengths_assumed": workload.lengths_assumed,
+        "assumed": "assumed " if workload.lengths_assumed else "",
+        "running": progress.running,
+        "max_num_seqs": found.cache.max_num_seqs,
+        "max_num_seqs_given": found.by_hand,
+        "copies": found.cache.copies,
+        "wanted_risk": workload.risk,
+        "risk": dict(found.risks),
+        "risk_text": _percent(progress.overflow.risk),
+        "wanted_risk_text": _percent(workload.risk),
+        "policy": progress.required.policy,
+        "blocks": dict(found.bounds),
+        "held": progress.required.held,
+        "reserved": progress.required.reserved,
+        "needed": progress.required.needed,
+        "missing": progress.required.missing,
+        "available": progress.available,
+        "engine_keeps": progress.engine_keeps,
+        "preemptions_per_request": round(progress.overflow.preemptions, 4),
+        "recomputed_tokens_per_request": round(progress.overflow.recomputed_tokens),
+        "most_running": progress.most_running,
+        "watermark": progress.watermark,
+        "prompts_at_least": int((mix.median_start if stated or found.by_hand else mix.shortest_start) * found.cache.max_num_seqs) + mix.shared,
+        "most_prompts": int(found.capacity.prompts),
+        "advice": _advice(plan, found),
+    }  # fmt: skip
+    if found.per_copy is not None:
+        wanted = found.per_copy
+        quantile = reserve_of("quantile", found.cache, mix, wanted, workload.risk, found.bounds["expected"])
+        facts["demand"] = {
+            "in_flight": found.in_flight,
+            "per_copy": wanted,
+            "mean": quantile.held,
+            "needed": quantile.needed,
+            "missing": quantile.missing,
+            "copies_needed": _copies_needed(found),
+        }
+    return facts
+
+
+def reserve_json(plan: Plan) -> dict[str, Any]:
+    """The object ``reserve`` of the contract; empty where it cannot be worked out."""
+    found = admission(plan)
+    if found is None:
+        return {}
+    workload, progress, capacity = found.workload, found.progress, found.capacity
+    return {
+        "workload": {
+            "description": workload.describe(),
+            "source": workload.source,
+            "assumed": list(workload.assumed),
+            "in_flight": found.in_flight,
+            "prompt_tokens": round(found.mix.prompt_tokens, 1),
+            "output_tokens": round(found.mix.output_tokens, 1),
+            "shared_prefix_tokens": workload.shared_prefix_tokens,
+        },
+        "copies": found.cache.copies,
+        "running": progress.running,
+        "blocks": dict(found.bounds),
+        "policy": progress.required.policy,
+        "blocks_available": progress.available,
+        "blocks_reserved": progress.required.reserved,
+        "blocks_held": progress.required.held,
+        "blocks_missing": progress.required.missing,
+        "policies": {
+            policy.policy: {"reserved": policy.reserved, "needed": policy.needed, "missing": policy.missing}
+            for policy in progress.policies
+        },
+        "engine_keeps_blocks": progress.engine_keeps,
+        "wanted_risk": workload.risk,
+        "risk": {bound: round(risk, 6) for bound, risk in found.risks.items()},
+        "preemptions_per_request": round(progress.overflow.preemptions, 6),
+        "recomputed_tokens_per_request": round(progress.overflow.recomputed_tokens, 2),
+        "capacity": {
+            "full_length_requests": round(capacity.full_length, 2),
+            "mix_requests": round(capacity.of_mix, 2),
+            "mix_requests_at_risk": capacity.of_mix_at_risk,
+            "mix_tokens": capacity.tokens_of_mix,
+            "deployment_mix_requests_at_risk": capacity.of_mix_at_risk * found.cache.copies,
+        },
+        "suggested": {"max_num_seqs": progress.most_running, "watermark": progress.watermark or None},
+        "outside_bytes": _outside(plan),
+    }
+
+
+def _outside(plan: Plan) -> dict[str, int] | None:
+    """The byte reserve outside the pool, of the rank that has the least: what the engine's share leaves of the device
+    once what lives there (context, communicators, graphs that this version does not count) is taken off."""
+    if plan.budget is None or not plan.budget.ranks:
+        return None
+    left = []
+    for rank in plan.budget.ranks:
+        late = rank.terms["baseline"].bytes if "baseline" in rank.terms else None
+        graphs = rank.terms["graphs"]
+        spare = rank.bytes("outside")
+        if late is not None:
+            spare = spare.minus(late)
+        if not graphs.counted:
+            spare = spare.minus(graphs.bytes)
+        left.append(spare)
+    least = min(left, key=lambda spare: spare.expected)
+    return {"low": least.low, "expected": least.expected, "high": least.high}
+
+
+def _copies_needed(found: Admission) -> int | None:
+    """Engine copies over which the stated demand keeps the reserve; None where one request is already too much."""
+    if found.in_flight is None or found.capacity.of_mix_at_risk < 1:
+        return None
+    return -(-found.in_flight // min(found.capacity.of_mix_at_risk, found.cache.max_num_seqs))
+
+
+def _advice(plan: Plan, found: Admission) -> str:
+    """The settings that keep the reserve, as a sentence."""
+    from planner.admission.scheduler_facts import WATERMARK_SINCE
+
+    most = found.progress.most_running
+    if most < 1:
+        return "No number of requests keeps it: the cache has to grow, or --max-model-len to shrink."
+    advice = f"--max-num-seqs {most} keeps it"
+    version = plan.effective.version if plan.effective else ()
+    if found.progress.watermark and version >= WATERMARK_SINCE:
+        advice += f", and so does about --watermark {found.progress.watermark:g}, which lets the number float"
+    return advice + "; so does a larger cache (utilization, FP8 KV, more GPUs) or a shorter --max-model-len."
+
+
+def _percent(share: float) -> str:
+    if share >= 0.995:
+        return "all but certain"
+    return f"{share:.0%}" if share >= 0.095 else f"{100 * share:.1g} %" if share >= 1e-4 else "below 0.01 %"

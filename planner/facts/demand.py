@@ -1,0 +1,136 @@
+"""The demand on a plan and the cache that meets it: from manifest, settings and budget to what ``admission`` counts with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.provenance import Unknown
+
+if TYPE_CHECKING:
+    from planner.admission.capacity import Cache
+    from planner.admission.workload import Workload
+    from planner.plan import Plan
+    from planner.provenance import Position
+
+#: speculative methods whose drafter has a cache of its own, which takes slots ahead of the tokens that are sure
+_DRAFTING = ("eagle", "mtp", "draft", "dflash", "medusa")
+_LARGEST_TEXT = 20_000
+_REMEDY = (
+    'planner/workload: \'{"concurrency": 32, "prompt_tokens": "p50=800,p95=4000", "output_tokens": "p50=200,p95=800"}\''
+)
+
+
+def demand(plan: Plan) -> tuple[Workload | None, Unknown | None]:
+    """(workload, what is wrong with the one that is stated): from the annotation ``planner/workload``, else from the
+    settings, else assumed from the maximum length. (None, None) where that length is not known."""
+    from planner.admission.workload import BadWorkload, assumed_workload, read_workload
+
+    if plan.effective is None:
+        return None, None
+    length = plan.effective.max_model_len.value
+    position = plan.position
+    pairs = None
+    try:
+        stated = _annotated(plan)
+        if stated is not None:
+            value, position, source = stated
+        else:
+            setting = getattr(plan, "demand", None)
+            if setting is None:
+                return assumed_workload(length), None
+            value, source, pairs = setting
+        return read_workload(value, length, source, pairs), None
+    except BadWorkload as error:
+        return None, Unknown("reserve", f"planner/workload cannot be read: {error}", _REMEDY, position)
+
+
+def demand_position(plan: Plan) -> Position | None:
+    """Where the manifest states the workload."""
+    from planner.plan import annotation
+
+    if plan.workload is None or plan.pod is None:
+        return None
+    fact = annotation(plan.workload, plan.pod, "workload")
+    return fact.position if fact is not None else None
+
+
+def demand_gaps(plan: Plan) -> tuple[Unknown, ...]:
+    """The workload as an unknown fact where one is stated that cannot be read."""
+    if demand_position(plan) is None and getattr(plan, "demand", None) is None:
+        return ()
+    gap = demand(plan)[1]
+    return (gap,) if gap is not None else ()
+
+
+def _annotated(plan: Plan) -> tuple[Any, Any, str] | None:
+    """(plain data, position, source) of the annotation."""
+    from planner.admission.workload import BadWorkload
+    from planner.plan import annotation
+
+    if plan.workload is None or plan.pod is None:
+        return None
+    fact = annotation(plan.workload, plan.pod, "workload")
+    if fact is None:
+        return None
+    from planner.documents.read import read_bytes
+
+    if len(fact.value) > _LARGEST_TEXT:
+        raise BadWorkload(f"{len(fact.value):,} characters are no workload")
+    content = read_bytes(fact.value.encode("utf-8", "replace"), "planner/workload")
+    if content.problems or content.notices or len(content.documents) != 1:
+        reason = content.problems[0].message if content.problems else "it must be one mapping, in YAML or JSON"
+        raise BadWorkload(reason)
+    return content.documents[0].root.plain(), fact.position or plan.position, f"planner/workload ({fact.position})"
+
+
+def cache(plan: Plan, blocks: int) -> Cache | None:
+    """The pool of one engine copy with ``blocks`` blocks in all, and how this release's scheduler treats it; None where
+    the layout or the scheduler is not known."""
+    from planner.admission.capacity import Cache
+    from planner.admission.growth import growths
+    from planner.admission.scheduler_facts import FULL_INPUT_SINCE, WATERMARK_SINCE
+
+    config, budget = plan.effective, plan.budget
+    if config is None or budget is None or not budget.ranks or plan.engine.engine != "vllm":
+        return None
+    kv = budget.ranks[budget.tightest].kv
+    if kv is None or not kv.groups:
+        return None
+    v0 = config.runner == "v0" or config.version < (0, 8)
+    flags = plan.engine
+    watermark = 0.0
+    if v0:
+        watermark = 0.01
+    elif config.version >= WATERMARK_SINCE:
+        watermark = _fraction(flags.get("watermark"))
+    whole = flags.get("scheduler-reserve-full-isl")
+    method = config.speculative_method
+    drafting = any(name in method for name in _DRAFTING)
+    return Cache(
+        blocks=max(0, blocks if v0 else blocks - 1),
+        growths=growths(kv),
+        max_num_seqs=config.max_num_seqs.value,
+        max_model_len=config.max_model_len.value,
+        max_num_batched_tokens=config.max_num_batched_tokens.value,
+        watermark_blocks=int(watermark * blocks),
+        prompts_wait=v0 or (config.version >= FULL_INPUT_SINCE and whole is not False),
+        lookahead=config.speculative_tokens + ("dflash" in method) if drafting else 0,
+        prefix_caching=config.prefix_caching.value,
+        copies=copies(plan) or 1,
+    )
+
+
+def copies(plan: Plan) -> int | None:
+    """Engine copies of the deployment: replicas (an autoscaler's most) times data parallel copies; None where nothing
+    says how many replicas there are."""
+    workload, config = plan.workload, plan.effective
+    data = config.parallel.data if config else 1
+    if workload is None:
+        return max(1, data)
+    replicas = workload.max_replicas or workload.replicas
+    return max(1, replicas) * max(1, data) if replicas is not None else None
+
+
+def _fraction(value: Any) -> float:
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
+    return float(value) if known else 0.0
