@@ -3,6 +3,7 @@ kind of accelerator, with every fact that rules and reports read and with what c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,6 @@ from planner.record import NamedTuple, dataclass
 from planner.settings import Settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from planner.accelerators.accelerator import Accelerator, Choice
     from planner.documents.document import FileContent, Notice, Problem
     from planner.engines.config import EffectiveConfig, EngineConfig
@@ -53,6 +52,8 @@ class Plan:
     unknown: tuple[Unknown, ...] = ()
     #: engine starts found in the same container; more than one where a script branches or starts several servers
     starts: int = 1
+    #: the demand that the settings state, and where: (plain mapping, settings file)
+    demand: tuple[Mapping[str, Any], str] | None = None
 
     @property
     def verdict(self) -> str:
@@ -241,6 +242,9 @@ def complete(
     from planner.engines.dispatch import engine_modules
     from planner.record import replace
 
+    if settings.workload:
+        base = replace(base, demand=(settings.workload, settings.source or "--workload"))
+
     engine = base.engine
     modules = engine_modules(engine.engine)
     unknown = list(engine.unknown)
@@ -317,11 +321,9 @@ def _model(
     return found.architecture, found.provenance, bool(found.gated)
 
 
-def _folders(settings: Settings) -> dict[str, Path]:
-    from pathlib import Path
-
-    root = Path(settings.source).parent if settings.source else Path()
-    return {prefix: root / folder for prefix, folder in settings.model_folders.items()}
+def _folders(settings: Settings) -> dict[str, str]:
+    root = os.path.dirname(settings.source)
+    return {prefix: os.path.join(root, folder) for prefix, folder in settings.model_folders.items()}
 
 
 def _accelerators(base: Plan, settings: Settings, unknown: list[Unknown]) -> tuple[Accelerator, ...]:

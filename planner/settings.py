@@ -18,7 +18,8 @@ FAIL_ON = ("info", "warning", "error")
 class Settings(NamedTuple):
     """``assume_accelerator`` stands in where a manifest names none; ``models`` maps references (paths, fine-tunes) to hub
     ids; ``model_folders`` maps path prefixes inside containers to local folders that hold ``config.json``;
-    ``engine_versions`` says which release an engine has where the image does not. ``source`` is the settings file."""
+    ``engine_versions`` says which release an engine has where the image does not. ``workload`` is the demand on
+    deployments that state none (RULES.md, "Demand"); ``source`` is the settings file."""
 
     accelerator: str = ""
     assume_accelerator: str = ""
@@ -32,6 +33,7 @@ class Settings(NamedTuple):
     exclude: tuple[str, ...] = ()
     parameters: dict[str, dict[str, Any]] = {}
     memory: dict[str, Any] = {}
+    workload: dict[str, Any] = {}
     strict: bool = False
     source: str = ""
 
@@ -111,18 +113,19 @@ class _Reader:
                 values[name] = self._texts(key, node)
             elif name in _MAPS:
                 values[_MAPS[name]] = self._map(key, node)
-            elif name == "memory":
+            elif name in ("memory", "workload"):
                 plain = node.plain()
                 if isinstance(plain, dict):
                     values[name] = plain
                 else:
-                    self._wrong(node, "memory must be a mapping of memory terms")
+                    what = "memory terms" if name == "memory" else "lengths and a concurrency"
+                    self._wrong(node, f"{name} must be a mapping of {what}")
             elif name == "parameters":
                 values[name] = self._parameters(node)
             elif name == "strict":
                 values[name] = self._flag(key, node)
             else:
-                known = ", ".join(sorted({*_TEXTS, *_LISTS, *_MAPS, "memory", "parameters", "strict"}))
+                known = ", ".join(sorted({*_TEXTS, *_LISTS, *_MAPS, "memory", "parameters", "strict", "workload"}))
                 self._wrong(node, f"unknown setting {key!r}; known are {known}")
         if values.get("fail_on", "error") not in FAIL_ON:
             place = root.get("fail-on") or root.get("fail_on") or root

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from planner.admission.growth import Growth, blocks_of
 from planner.admission.mix import Mix
-from planner.admission.risk import most_running
+from planner.record import NamedTuple
 
 
 class Cache(NamedTuple):
@@ -32,7 +31,7 @@ class RequestCapacity(NamedTuple):
     """What one engine copy holds at a time.
 
     ``full_length``: requests of the maximum length. ``of_mix``: running requests of the mix whose mean demand fills the
-    cache; ``of_mix_at_risk``: as many as keep the stated risk. ``prompts``: prompts of the mix's median length.
+    cache; ``of_mix_at_risk``: as many as keep the progress reserve. ``prompts``: prompts of the mix's median length.
     ``tokens_of_mix``: tokens in the cache when ``of_mix`` requests run.
     """
 
@@ -44,16 +43,16 @@ class RequestCapacity(NamedTuple):
     tokens_of_mix: int
 
 
-def request_capacity(cache: Cache, mix: Mix, risk: float, blocks: int | None = None) -> RequestCapacity:
-    """The capacity of one copy for a mix; ``blocks`` in place of the cache's own (an end of an estimate)."""
-    usable = cache.blocks if blocks is None else blocks
+def request_capacity(cache: Cache, mix: Mix, at_risk: int) -> RequestCapacity:
+    """The capacity of one copy for a mix, of which ``at_risk`` requests keep the reserve (``reserve.progress``)."""
+    usable = cache.blocks
     room = max(0, usable - mix.shared)
     mean = max(1e-9, mix.mean)
     return RequestCapacity(
         blocks=usable,
         full_length=usable / max(1, full_length_blocks(cache.growths, cache.max_model_len)),
         of_mix=room / mean,
-        of_mix_at_risk=most_running(mix, usable, risk, prompts_wait=cache.prompts_wait),
+        of_mix_at_risk=at_risk,
         prompts=room / max(1e-9, mix.median_start),
         tokens_of_mix=round(room / mean * mix.tokens_held),
     )

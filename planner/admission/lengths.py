@@ -11,7 +11,9 @@ import itertools
 import re
 from collections.abc import Mapping
 from math import exp, isfinite, log
-from typing import Any, NamedTuple
+from typing import Any
+
+from planner.record import NamedTuple
 
 #: no engine has a context this long; larger numbers are mistakes
 MOST_TOKENS = 10**8

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from typing import NamedTuple
 
 from planner.admission.growth import Growth, blocks_of, shared_blocks_of
 from planner.admission.workload import Weighted, Workload
+from planner.record import NamedTuple
 
 #: points of a request's way at which its blocks are taken, and their weights (Gauss-Legendre on 0 … 1)
 _AGES = (
@@ -23,7 +23,7 @@ _AGES = (
 )
 #: cells of the distribution of held blocks, and of those at the end
 _HELD_CELLS = 96
-_END_CELLS = 24
+_END_CELLS = 16
 
 
 class Mix(NamedTuple):
@@ -66,14 +66,25 @@ class Mix(NamedTuple):
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """(log E e^(tilt·X), mean, variance) of the held blocks X under the exponential tilt."""
         most = self.most
+        if len(self.held) == 1:
+            return tilt * most, most, 1e-9
+        # The values are equidistant, so that their exponentials are powers: from the largest value downwards.
+        width = self.held[1][0] - self.held[0][0]
+        ratio = exp(-tilt * width)
+        power = 1.0
         total = first = second = 0.0
-        for blocks, share in self.held:
-            weight = share * exp(tilt * (blocks - most))
+        for down, (_, share) in enumerate(reversed(self.held)):
+            weight = share * power
             total += weight
-            first += weight * blocks
-            second += weight * blocks * blocks
-        mean = first / total
-        return log(total) + tilt * most, mean, max(1e-9, second / total - mean * mean)
+            first += weight * down
+            second += weight * down * down
+            power *= ratio
+        below = first / total
+        return (
+            log(total) + tilt * most,
+            most - below * width,
+            max(1e-9, (second / total - below * below) * width * width),
+        )
 
 
 def mix_of(
@@ -159,7 +170,7 @@ def _prefix_cases(request: Weighted, prefix: int, common: float, growths: Sequen
 
 
 def _binned(points: Sequence[tuple[float, float]], cells: int) -> tuple[tuple[float, float], ...]:
-    """The distribution on at most ``cells`` + 1 equidistant values, each point divided over its neighbours so that the
+    """The distribution on ``cells`` + 1 equidistant values (on one where all are equal), each point divided over its neighbours so that the
     mean stays."""
     low, high = min(points)[0], max(points)[0]
     if high - low < 1e-9:
@@ -173,7 +184,7 @@ def _binned(points: Sequence[tuple[float, float]], cells: int) -> tuple[tuple[fl
         weights[index] += weight * (1 - part)
         weights[index + 1] += weight * part
     total = sum(weights)
-    return tuple((low + index * width, weight / total) for index, weight in enumerate(weights) if weight > 0)
+    return tuple((low + index * width, weight / total) for index, weight in enumerate(weights))
 
 
 def _median(ordered: Sequence[tuple[float, float]]) -> float:

@@ -12,13 +12,23 @@ on top of that until they end. Four policies say how much that is, from the leas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
-from typing import NamedTuple
+from math import ceil, inf
 
 from planner.admission.capacity import Cache
 from planner.admission.growth import Growth
 from planner.admission.mix import Mix
-from planner.admission.risk import Overflow, blocks_needed, most_running, overflow
+from planner.admission.risk import (
+    Overflow,
+    blocks_needed,
+    most_running,
+    overflow,
+    watermark_needed,
+    watermark_risk,
+)
+from planner.record import NamedTuple
+
+#: a watermark above this wastes more of the cache than preemptions do
+_MOST_WATERMARK = 0.3
 
 POLICIES = ("next-step", "finish-longest", "quantile", "worst-case")
 
@@ -88,32 +98,44 @@ def reserve_of(policy: str, cache: Cache, mix: Mix, running: int, risk: float, b
 def progress(cache: Cache, mix: Mix, running: int, risk: float, blocks: int | None = None) -> Progress:
     """The reserve of one engine copy with ``running`` requests at a time; ``blocks`` in place of the cache's own."""
     usable = cache.blocks if blocks is None else blocks
-    let_in = running
-    if cache.watermark_blocks:
-        # The engine lets nobody in above the watermark: what runs is what fits below it on average.
-        let_in = max(1, min(running, int((usable - mix.shared - cache.watermark_blocks) / max(1e-9, mix.mean))))
-    policies = tuple(reserve_of(policy, cache, mix, let_in, risk, usable) for policy in POLICIES)
-    required = max(policies[1:3], key=lambda policy: policy.needed)
-    most = _most(cache, mix, risk, usable, running)
-    watermark = 0.0
-    if most < running:
-        kept_free = usable - mix.shared - most * mix.mean
-        watermark = min(0.99, ceil(1000 * kept_free / (usable + 1)) / 1000) if kept_free > 0 else 0.0
+    running, limited, found = outgrowth(cache, mix, running, usable)
+    policies = [reserve_of(policy, cache, mix, running, risk, usable) for policy in POLICIES]
+    if limited:
+        policies[2] = _under_watermark(cache, mix, running, risk, usable)
+    required = max(policies[1:3], key=lambda policy: (policy.missing, policy.needed))
+    most = _most(cache, mix, risk, usable, 1 << 20)
+    watermark = watermark_needed(mix, usable, risk) / (usable + 1) if cache.prompts_wait else inf
     return Progress(
-        running=let_in,
-        policies=policies,
+        running=running,
+        policies=tuple(policies),
         required=required,
         available=max(0, usable - required.reserved),
         engine_keeps=cache.watermark_blocks,
-        overflow=overflow(mix, let_in, usable, prompts_wait=cache.prompts_wait),
+        overflow=found,
         most_running=most,
-        watermark=watermark,
+        watermark=ceil(1000 * watermark) / 1000 if watermark <= _MOST_WATERMARK else 0.0,
     )
+
+
+def outgrowth(cache: Cache, mix: Mix, running: int, usable: int) -> tuple[int, bool, Overflow]:
+    """(requests that run, whether the engine's watermark decides that, the risk that they outgrow ``usable`` blocks)."""
+    room = usable - mix.shared - cache.watermark_blocks
+    let_in = int(room / max(1e-9, mix.mean))
+    if cache.watermark_blocks > 0 and let_in < running and cache.prompts_wait:
+        return max(1, let_in), True, watermark_risk(mix, usable, cache.watermark_blocks)
+    return running, False, overflow(mix, running, usable, prompts_wait=cache.prompts_wait)
+
+
+def _under_watermark(cache: Cache, mix: Mix, running: int, risk: float, usable: int) -> Reserve:
+    # The watermark decides how many run, so that the reserve is what must stay free when one is let in.
+    held = max(0, usable - cache.watermark_blocks)
+    reserved = min(usable, ceil(min(float(usable), watermark_needed(mix, usable, risk))))
+    return Reserve("quantile", running, held, reserved, held + reserved, max(0, reserved - cache.watermark_blocks))
 
 
 def _most(cache: Cache, mix: Mix, risk: float, usable: int, at_most: int) -> int:
     """The most running requests that keep both the quantile and the longest request's way to its end."""
-    quantile = most_running(mix, usable, risk, prompts_wait=cache.prompts_wait, at_most=max(1, at_most))
+    quantile = most_running(mix, usable, risk, prompts_wait=cache.prompts_wait, at_most=at_most)
     low, high = 0, quantile
     while low < high:
         middle = (low + high + 1) // 2

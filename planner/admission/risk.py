@@ -18,10 +18,10 @@ Of these, only the share that comes from growth preempts anybody: a prompt that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import erfc, exp, expm1, log, pi, sqrt
-from typing import NamedTuple
+from math import erfc, exp, expm1, inf, pi, sqrt
 
 from planner.admission.mix import Mix
+from planner.record import NamedTuple
 
 _STEPS = 60
 
@@ -71,6 +71,65 @@ def most_running(mix: Mix, blocks: int, risk: float, *, prompts_wait: bool = Tru
             low = middle
         else:
             high = middle - 1
+    return low
+
+
+def watermark_needed(mix: Mix, blocks: float, risk: float) -> float:
+    """Blocks that must stay free at admission so that those who are let in keep the risk, however many wait.
+
+    Admission fills the cache up to the watermark. Above it only growth leads, at G blocks a request and turnover, and
+    every end leads down by F; that process comes w blocks higher with probability e^(−s·w), where G·s = 1 − E e^(−s·F)
+    (the adjustment coefficient of Cramér and Lundberg), and starts anew with every block that admission fills in:
+    n·E[P] of them in a turnover. Infinite where requests grow as much as they free, so that nothing leads down.
+    """
+    room = blocks - mix.shared
+    if len(mix.ends) == 1:
+        return inf  # requests of one length that came in together stay in step for ever
+    rate = _adjustment(mix)
+    if rate <= 0 or _filled_in(mix, rate, room, 0.9 * room) > risk:
+        return inf
+    low, high = 0.0, 0.9 * room
+    for _ in range(40):
+        middle = (low + high) / 2
+        if _filled_in(mix, rate, room, middle) > risk:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _filled_in(mix: Mix, rate: float, room: float, watermark: float) -> float:
+    """How often in a turnover growth comes from the watermark to the end of the cache."""
+    running = max(1.0, (room - watermark) / max(1e-9, mix.mean))
+    start = sum(blocks * share for blocks, share in mix.starts)
+    return running * start * rate * exp(-min(700.0, rate * watermark))
+
+
+def watermark_risk(mix: Mix, blocks: float, watermark: float) -> Overflow:
+    """The risk with ``watermark`` blocks kept free at admission and more requests waiting than are let in."""
+    room = blocks - mix.shared
+    rate = _adjustment(mix)
+    running = max(1.0, (room - watermark) / max(1e-9, mix.mean))
+    each = _filled_in(mix, rate, room, watermark) if rate > 0 and len(mix.ends) > 1 else 50.0
+    tail = min(1.0, exp(-min(700.0, rate * watermark)))
+    full = _saturated(mix, 2 * running, room)
+    preemptions = min(full.preemptions, each / running)
+    tokens = full.recomputed_tokens / full.preemptions if full.preemptions else 0.0
+    return Overflow(-expm1(-min(each, 50.0)), tail, preemptions, preemptions * tokens)
+
+
+def _adjustment(mix: Mix) -> float:
+    """The positive root s of G·s = 1 − E e^(−s·F); 0 for none."""
+    growth = mix.mean_growth
+    if growth <= 1e-9:
+        return 1e3
+    low, high = 0.0, 1 / growth
+    for _ in range(50):
+        middle = (low + high) / 2
+        if growth * middle < 1 - sum(share * exp(-middle * f) for f, share in mix.ends):
+            low = middle
+        else:
+            high = middle
     return low
 
 
@@ -165,7 +224,7 @@ def _tilt_for(rising: Callable[[float], float]) -> float:
             high = middle
         else:
             low = middle
-        if log(high / low) < 1e-4:
+        if high < 1.002 * low:
             break
     return high
 

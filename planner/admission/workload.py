@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.admission.lengths import BadLengths, Lengths, from_quantiles, read_lengths, tokens_of
+from planner.record import NamedTuple
 
 #: The share of turnovers of the running set in which a preemption is accepted, where nobody says it.
 DEFAULT_RISK = 0.01
@@ -112,19 +113,20 @@ class Workload(NamedTuple):
     def describe(self) -> str:
         """One line for people."""
         if self.concurrency is not None:
-            demand = f"{self.concurrency:,} requests at a time, "
-        elif self.rate is not None:
-            demand = f"{self.rate:g} requests a second, "
-        else:
-            demand = ""
+            return f"{self.concurrency:,} requests at a time, {self.describe_lengths()}"
+        if self.rate is not None:
+            return f"{self.rate:g} requests a second, {self.describe_lengths()}"
+        return self.describe_lengths()
+
+    def describe_lengths(self) -> str:
+        """The lengths alone."""
         lengths = f"prompts {self.prompts}; outputs {self.outputs} tokens"
         if self.pairs:
             lengths = f"{len(self.pairs):,} requests of a trace"
-        shared = ""
-        if self.shared_prefix_tokens:
-            share = "" if self.shared_prefix_share == 1 else f" in {self.shared_prefix_share:.0%} of them"
-            shared = f", the first {self.shared_prefix_tokens:,} tokens in common{share}"
-        return f"{demand}{lengths}{shared}"
+        if not self.shared_prefix_tokens:
+            return lengths
+        share = "" if self.shared_prefix_share == 1 else f" in {self.shared_prefix_share:.0%} of them"
+        return f"{lengths}; the first {self.shared_prefix_tokens:,} tokens in common{share}"
 
 
 def thinned_pairs(pairs: Sequence[tuple[int, int]], count: int) -> list[tuple[int, int]]:

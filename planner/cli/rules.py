@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 )
 def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...]) -> None:
     """List the rules, or show the one with this ID: what it says, why, how to fix it, and its examples."""
-    from planner.lint.rule import BrokenRule
+    from planner.lint.rule import BrokenRule, whole
     from planner.lint.run import hint, select_rules
     from planner.settings import Settings
 
     try:
-        rules = {rule.id: rule for rule in select_rules(Settings(rules=rule_folders))}
+        rules = {rule.id: whole(rule) for rule in select_rules(Settings(rules=rule_folders))}
         if rule_id is not None:
             if rule_id not in rules:
                 raise CannotRun(f"there is no rule {rule_id!r}{hint(rule_id, rules)}")

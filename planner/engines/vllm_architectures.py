@@ -6,12 +6,11 @@ The table is ``planner/catalog/engines/vllm_architectures.json``, made by ``pyth
 from __future__ import annotations
 
 import json
+import os
 from functools import lru_cache
-from pathlib import Path
 
+from planner.data import catalog_path
 from planner.engines.version import parse_version
-
-_TABLE = Path(__file__).resolve().parent.parent / "catalog" / "engines" / "vllm_architectures.json"
 
 
 def supported_since(architecture: str) -> tuple[int, ...] | None:
@@ -28,5 +27,6 @@ def supported_until(architecture: str) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[str]]:
-    table: dict[str, list[str]] = json.loads(_TABLE.read_text("utf-8"))["architectures"]
+    with open(os.path.join(catalog_path("engines"), "vllm_architectures.json"), encoding="utf-8") as file:
+        table: dict[str, list[str]] = json.load(file)["architectures"]
     return table

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planner.facts.demand import demand_position
 from planner.facts.places import is_gap
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.admission.capacity import Cache, RequestCapacity
@@ -48,8 +49,7 @@ def admission(plan: Plan) -> Admission | None:
         return None
     from planner.admission.capacity import request_capacity, running_requests, share_of_copy
     from planner.admission.mix import mix_of
-    from planner.admission.reserve import progress
-    from planner.admission.risk import overflow
+    from planner.admission.reserve import outgrowth, progress
 
     mix = mix_of(
         workload,
@@ -65,15 +65,15 @@ def admission(plan: Plan) -> Admission | None:
     bounds = {bound: max(0, getattr(capacity.blocks, bound) - null) for bound in _BOUNDS}
     found = progress(pool, mix, running, workload.risk)
     risks = {
-        "low": overflow(mix, found.running, bounds["high"], prompts_wait=pool.prompts_wait).risk,
+        "low": outgrowth(pool, mix, running, bounds["high"])[2].risk,
         "expected": found.overflow.risk,
-        "high": overflow(mix, found.running, bounds["low"], prompts_wait=pool.prompts_wait).risk,
+        "high": outgrowth(pool, mix, running, bounds["low"])[2].risk,
     }
     return Admission(
         workload=workload,
         cache=pool,
         mix=mix,
-        capacity=request_capacity(pool, mix, workload.risk),
+        capacity=request_capacity(pool, mix, found.most_running),
         progress=found,
         bounds=bounds,
         risks=risks,
@@ -95,8 +95,11 @@ def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
 
     workload, mix, progress = found.workload, found.mix, found.progress
     stated = not (workload.lengths_assumed and "concurrency" in workload.assumed)
+    # Where nobody has chosen anything, only what holds for the shortest prompts is worth saying.
+    prompt = mix.median_start if stated or found.by_hand else mix.shortest_start
     facts: dict[str, Any] = {
         "workload": workload.describe(),
+        "mix": workload.describe_lengths(),
         "source": workload.source,
         "stated": stated,
         "deliberate": stated or found.by_hand,
@@ -108,8 +111,8 @@ def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         "copies": found.cache.copies,
         "wanted_risk": workload.risk,
         "risk": dict(found.risks),
-        "risk_text": _percent(progress.overflow.risk),
-        "wanted_risk_text": _percent(workload.risk),
+        "risk_text": percent(progress.overflow.risk),
+        "wanted_risk_text": percent(workload.risk),
         "policy": progress.required.policy,
         "blocks": dict(found.bounds),
         "held": progress.required.held,
@@ -122,10 +125,10 @@ def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         "recomputed_tokens_per_request": round(progress.overflow.recomputed_tokens),
         "most_running": progress.most_running,
         "watermark": progress.watermark,
-        "prompts_at_least": int((mix.median_start if stated or found.by_hand else mix.shortest_start) * found.cache.max_num_seqs) + mix.shared,
+        "prompts_at_least": int(prompt * found.cache.max_num_seqs) + mix.shared,
         "most_prompts": int(found.capacity.prompts),
         "advice": _advice(plan, found),
-    }  # fmt: skip
+    }
     if found.per_copy is not None:
         wanted = found.per_copy
         quantile = reserve_of("quantile", found.cache, mix, wanted, workload.risk, found.bounds["expected"])
@@ -221,11 +224,14 @@ def _advice(plan: Plan, found: Admission) -> str:
     advice = f"--max-num-seqs {most} keeps it"
     version = plan.effective.version if plan.effective else ()
     if found.progress.watermark and version >= WATERMARK_SINCE:
-        advice += f", and so does about --watermark {found.progress.watermark:g}, which lets the number float"
+        advice += f"; so does --watermark {found.progress.watermark:g}, which lets their number float"
     return advice + "; so does a larger cache (utilization, FP8 KV, more GPUs) or a shorter --max-model-len."
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A probability for people."""
     if share >= 0.995:
         return "all but certain"
-    return f"{share:.0%}" if share >= 0.095 else f"{100 * share:.1g} %" if share >= 1e-4 else "below 0.01 %"
+    if share >= 0.095:
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.1g} %" if share >= 1e-4 else "below 0.01 %"

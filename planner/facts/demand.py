@@ -35,10 +35,11 @@ def demand(plan: Plan) -> tuple[Workload | None, Unknown | None]:
         if stated is not None:
             value, position, source = stated
         else:
-            setting = getattr(plan, "demand", None)
-            if setting is None:
+            if plan.demand is None:
                 return assumed_workload(length), None
-            value, source, pairs = setting
+            value, source = plan.demand
+            if value.get("trace") is not None:
+                pairs = _trace(str(value["trace"]), source)
         return read_workload(value, length, source, pairs), None
     except BadWorkload as error:
         return None, Unknown("reserve", f"planner/workload cannot be read: {error}", _REMEDY, position)
@@ -56,7 +57,7 @@ def demand_position(plan: Plan) -> Position | None:
 
 def demand_gaps(plan: Plan) -> tuple[Unknown, ...]:
     """The workload as an unknown fact where one is stated that cannot be read."""
-    if demand_position(plan) is None and getattr(plan, "demand", None) is None:
+    if demand_position(plan) is None and plan.demand is None:
         return ()
     gap = demand(plan)[1]
     return (gap,) if gap is not None else ()
@@ -64,7 +65,6 @@ def demand_gaps(plan: Plan) -> tuple[Unknown, ...]:
 
 def _annotated(plan: Plan) -> tuple[Any, Any, str] | None:
     """(plain data, position, source) of the annotation."""
-    from planner.admission.workload import BadWorkload
     from planner.plan import annotation
 
     if plan.workload is None or plan.pod is None:
@@ -72,15 +72,44 @@ def _annotated(plan: Plan) -> tuple[Any, Any, str] | None:
     fact = annotation(plan.workload, plan.pod, "workload")
     if fact is None:
         return None
+    return parsed(fact.value), fact.position or plan.position, f"planner/workload ({fact.position})"
+
+
+def parsed(text: str) -> Any:
+    """The plain data of a workload written as JSON or YAML. Raises ``BadWorkload``."""
+    from planner.admission.workload import BadWorkload
     from planner.documents.read import read_bytes
 
-    if len(fact.value) > _LARGEST_TEXT:
-        raise BadWorkload(f"{len(fact.value):,} characters are no workload")
-    content = read_bytes(fact.value.encode("utf-8", "replace"), "planner/workload")
+    if len(text) > _LARGEST_TEXT:
+        raise BadWorkload(f"{len(text):,} characters are no workload")
+    content = read_bytes(text.encode("utf-8", "replace"), "planner/workload")
     if content.problems or content.notices or len(content.documents) != 1:
-        reason = content.problems[0].message if content.problems else "it must be one mapping, in YAML or JSON"
-        raise BadWorkload(reason)
-    return content.documents[0].root.plain(), fact.position or plan.position, f"planner/workload ({fact.position})"
+        raise BadWorkload(
+            content.problems[0].message if content.problems else "it must be one mapping, in YAML or JSON"
+        )
+    return content.documents[0].root.plain()
+
+
+def _trace(path: str, settings: str) -> list[tuple[int, int]]:
+    """(prompt, output) tokens of a trace that the settings name: a file beside them or below, nothing else."""
+    import os
+
+    from planner.admission.trace import BadTrace, read_trace
+    from planner.admission.workload import BadWorkload
+    from planner.documents.read import load
+
+    folder = os.path.realpath(os.path.dirname(settings) or ".")
+    target = os.path.realpath(os.path.join(folder, path))
+    if not target.startswith(folder.rstrip(os.sep) + os.sep):
+        raise BadWorkload(f"trace: {path[:100]} lies outside the folder of {os.path.basename(settings)}")
+    data = load(target, path)
+    if not isinstance(data, bytes):
+        raise BadWorkload(f"trace: {path[:100]}: {data.message}")
+    try:
+        requests = read_trace(data.decode("utf-8", "replace").splitlines(), path[:100]).requests
+    except BadTrace as error:
+        raise BadWorkload(f"trace: {error}") from None
+    return list(zip(requests.prompts, requests.outputs, strict=True))
 
 
 def cache(plan: Plan, blocks: int) -> Cache | None:

@@ -381,17 +381,34 @@ def _e5m2_of_fp8(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+def _long_length(case: Case) -> Iterator[Conflict]:
+    """All releases: the variable lifts the scheduler's limit, not the model's positions (F209)."""
+    flag, length = case.flag("max-model-len"), case.number("max-model-len")
+    allowed = case.engine.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN")
+    derived = case.plan.effective.derived_max_model_len if case.plan.effective is not None else 0
+    if flag is None or length is None or allowed is None or allowed.value.strip() in ("", "0") or not derived:
+        return
+    # Hybrids have attention without positions, and such a length is what their authors advise.
+    hybrid = case.plan.model is not None and case.plan.model.is_hybrid
+    if length > derived and not hybrid and not {"hf-overrides", "rope-scaling"} & case.engine.flags.keys():
+        yield Conflict(
+            flag, f"VLLM_ALLOW_LONG_MAX_MODEL_LEN lets the engine start with {length} tokens, and the model has positions "
+            f"for {derived}: the first longer request reads out of bounds", f"Set --max-model-len {derived}, or extend "
+            "the model's positions with --hf-overrides", refused=False,
+        )  # fmt: skip
+
+
 # ---- SGLang ------------------------------------------------------------------------------------------------------------
 
 
 def _sglang_cpu_fraction(case: Case) -> Iterator[Conflict]:
-    """0.5.2 (F106): on a CPU the memory fraction has no default, and comparing it fails."""
+    """Reported of 0.5.2 (F106): on a CPU the memory fraction has no default, and comparing it fails."""
     flag = case.flag("device")
     if (
         flag is not None
         and flag.value == "cpu"
         and case.lacks("mem-fraction-static")
-        and case.within((0, 5), (0, 5, 4))
+        and case.within((0, 5, 2), (0, 5, 3))
     ):
         yield Conflict(flag, "--device cpu needs a memory fraction in this release", "Add --mem-fraction-static 0.8")
 
@@ -455,15 +472,32 @@ def _tgi_lengths(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+# ---- TensorRT-LLM ------------------------------------------------------------------------------------------------------
+
+
+def _trtllm_length(case: Case) -> Iterator[Conflict]:
+    """Without chunked prefill a prompt longer than one batch is refused when it comes (F207); 8192 tokens by default."""
+    flag, length = case.flag("max-seq-len"), case.number("max-seq-len")
+    batch = case.number("max-num-tokens") if "max-num-tokens" in case.engine.flags else 8192
+    if flag is None or length is None or batch is None or length <= batch or not case.complete:
+        return
+    if case.off("enable-chunked-prefill"):
+        yield Conflict(
+            flag, f"prompts of up to {length} tokens are allowed and a batch takes {batch}: without chunked prefill longer "
+            "ones are refused", "Add --enable_chunked_prefill, or raise --max_num_tokens", refused=False,
+        )  # fmt: skip
+
+
 _CONSTRAINTS: dict[str, tuple[Callable[[Case], Iterator[Conflict]], ...]] = {
     "vllm": (
         _batch_below_length, _batch_below_sequences, _batch_beyond_all, _active_beyond_sequences, _long_prefill,
         _partial_prefills, _local_beyond_data, _context_parallel, _expert_balancing, _experts_of_dense, _elastic_experts,
         _headless_servers, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters,
-        _old_speculation, _graph_sizes, _graph_settings_twice, _mamba_blocks, _e5m2_of_fp8,
+        _old_speculation, _graph_sizes, _graph_settings_twice, _mamba_blocks, _e5m2_of_fp8, _long_length,
     ),
     "sglang": (
         _sglang_cpu_fraction, _sglang_data_parallel, _sglang_attention_and_replicas, _sglang_host_cache,
     ),
     "tgi": (_tgi_lengths,),
+    "trtllm": (_trtllm_length,),
 }  # fmt: skip

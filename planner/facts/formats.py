@@ -18,7 +18,6 @@ _FAMILIES = (
     {"gptq", "gptq_marlin", "auto_gptq", "marlin", "gptq_marlin_24", "gptq_bitblas", "bitblas", "moe_wna16", "humming",
      "auto-round", "inc", "ipex"},
     {"awq", "awq_marlin", "auto_awq", "moe_wna16", "humming", "auto-round", "inc", "ipex"},
-    {"auto-round", "inc", "gptq", "gptq_marlin", "awq", "awq_marlin", "auto_gptq", "auto_awq", "ipex"},
     {"modelopt", "modelopt_fp8", "modelopt_fp4", "modelopt_mixed", "modelopt_mxfp8", "petit_nvfp4", "mxfp8", "humming"},
     {"fp8", "deepseek_v4_fp8", "humming", "w8a8_fp8"},
     {"mxfp4", "gpt_oss_mxfp4", "humming", "quark", "fp8"},

@@ -8,7 +8,7 @@ from typing import Any
 from planner.lint.cel import NotKnown, RuleError, Runtime, in_range
 from planner.lint.finding import SEVERITIES, Finding, NotEvaluated
 from planner.lint.message import fill, look_up, printable
-from planner.lint.rule import BrokenRule, Rule, line_of
+from planner.lint.rule import BrokenRule, Rule, line_of, whole
 from planner.provenance import Position, Unknown
 from planner.record import NamedTuple
 
@@ -50,7 +50,7 @@ def evaluate(
 
     Raises BrokenRule where an expression is wrong: a rule that cannot be evaluated must not look like a pass.
     """
-    runtime = Runtime(VARIABLES)
+    runtime = Runtime(VARIABLES, checked=False)
     findings: dict[tuple[Any, ...], Finding] = {}
     missing: dict[tuple[Any, ...], NotEvaluated] = {}
     silenced: set[tuple[str, str]] = set()
@@ -191,6 +191,7 @@ def _gap(rule: Rule, subject: Subject, unknown: Unknown) -> NotEvaluated:
 
 
 def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], place: str) -> Finding:
+    rule = whole(rule)
     case = rule.cases[number]
     position = subject.default_position
     for path in (f"{place}" if place else "", *rule.at):

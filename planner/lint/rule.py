@@ -30,6 +30,10 @@ _KEYS = {
 }  # fmt: skip
 
 
+#: What a rule says to people, behind what it is decided by.
+_TEXTS = ("message", "why", "remedy")
+
+
 class Case(NamedTuple):
     """One condition of a rule and how grave it is; the first case that holds speaks."""
 
@@ -75,8 +79,22 @@ class BrokenRule(Exception):  # noqa: N818 - shown to the rule's author as it is
 
 @cache
 def built_in_rules() -> tuple[Rule, ...]:
-    """The rules that ship with planner, by id. Raises BrokenRule where a file is wrong."""
-    return load_folder(data_path("rules"))
+    """The rules that ship with planner, by id, as far as an evaluation needs them: see ``whole``.
+
+    Raises BrokenRule where a file is wrong.
+    """
+    rules = [load_rule(path, texts=False) for path in _files(data_path("rules"))]
+    return tuple(sorted(rules, key=lambda rule: rule.id))
+
+
+def whole(rule: Rule) -> Rule:
+    """A rule with its texts (message, why, remedy, references), which are read when it has something to say."""
+    return rule if rule.message else _whole(rule.path)
+
+
+@cache
+def _whole(path: str) -> Rule:
+    return load_rule(path)
 
 
 def load_folder(folder: str | os.PathLike[str]) -> tuple[Rule, ...]:
@@ -97,11 +115,19 @@ def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
                 yield os.path.join(where, name)
 
 
-def load_rule(path: str | os.PathLike[str]) -> Rule:
-    """One rule file. Raises BrokenRule with file and line where it is wrong."""
+def load_rule(path: str | os.PathLike[str], texts: bool = True) -> Rule:
+    """One rule file. Raises BrokenRule with file and line where it is wrong.
+
+    ``texts=False``: only what comes before the message, for files whose keys stand in the usual order.
+    """
     path = os.fspath(path)
     text = _read(path)
     # The examples are the last key and the longest part; a lint run has no use for them.
+    head, mark, tail = text.partition("\nmessage:")
+    if not texts and mark and "\nat:" in head:
+        raw: dict[str, Any] = dict.fromkeys(_TEXTS, "")
+        raw.update(_parse(path, head))
+        return _rule(path, text, raw)
     head, _, tail = text.partition("\nexamples:")
     raw = _parse(path, text if _KEY.search(tail) else head)
     unknown = sorted(set(raw) - _KEYS, key=str)
@@ -116,6 +142,10 @@ def load_rule(path: str | os.PathLike[str]) -> Rule:
         raise BrokenRule(
             f"{path}:{_line_of(text, 'id')}: the id {raw['id']!r} must be kebab-case (such as weights-do-not-fit)"
         )
+    return _rule(path, text, raw)
+
+
+def _rule(path: str, text: str, raw: dict[str, Any]) -> Rule:
     scope = raw.get("scope", "engine")
     if scope not in SCOPES:
         raise BrokenRule(f"{path}:{_line_of(text, 'scope')}: the scope must be one of {', '.join(SCOPES)}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.lint.message import printable, without_commands
+from planner.report.reserve import reserve_lines
 from planner.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def _plan(plan: Plan, explain: bool) -> Iterator[str]:
             same = sum(other.pipeline_rank == rank.pipeline_rank for other in plan.budget.ranks)
             yield from _rank(rank, same, explain)
         yield from _capacity(plan)
+        yield from reserve_lines(plan, explain)
     elif plan.requirement is not None:
         yield from _requirement(plan)
     for gap in plan.unknown:

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 ENGINES = ("vllm", "sglang")
 
 
-class NoSuchRelease(ValueError):
+class NoSuchRelease(ValueError):  # noqa: N818 - an answer to a question
     """What was asked for is no release, or no flag; the argument says so."""
+
+
+def newest(engine: str) -> str:
+    """The newest release that was read."""
+    return _table(engine, "0").releases[-1]
 
 
 def release_rows(engine: str, release: str, name: str = "") -> tuple[list[dict[str, Any]], str]:

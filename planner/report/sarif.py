@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from planner import __version__
+from planner.lint.rule import whole
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem
@@ -38,7 +39,7 @@ def render(result: LintResult) -> str:
             "driver": {
                 "name": "planner",
                 "semanticVersion": __version__,
-                "rules": [_rule(rule) for rule in rules],
+                "rules": [_rule(whole(rule)) for rule in rules],
             }
         },
         "columnKind": "unicodeCodePoints",

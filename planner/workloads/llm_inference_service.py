@@ -73,6 +73,8 @@ def _pool(pool: Node, spec: Node, part: str, document: Document, kind: str, read
         if (key == "worker" and (node is None or count < 1)) or (node is None and key != "template"):
             continue
         item = _pod(node, pool, spec, key, part, document, reading, role if size > 1 else "pod", max(count, 1), size)
+        if not item.containers:
+            continue
         engine = _engine_index(item)
         container = item.containers[engine]
         if key == "worker" and _as_leader(container, pods):

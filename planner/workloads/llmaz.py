@@ -53,7 +53,9 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
         return _service(spec, document, kind, reading)
     if kind == "Playground":
         return [_playground(spec, document, kind, reading)]
-    pod = _preset(_runtime_pod(spec, spec, document, reading), document.name)
+    if document.name in reading.objects.used(GROUP, "Playground", "spec", "backendRuntimeConfig", "backendName"):
+        return []  # it is read where it is used
+    pod = _preset(_runtime_pod(spec, spec, document, reading))
     return [typed_workload(document, kind, [pod], reading, replicas=None)]
 
 
@@ -161,7 +163,7 @@ def _runtime_pod(config: Node, at: Node, document: Document, reading: Reading) -
     )
 
 
-def _preset(pod: Pod, name: str) -> Pod:
+def _preset(pod: Pod) -> Pod:
     container = pod.containers[0]
     return changed(
         pod,

@@ -165,6 +165,7 @@ _REFERRED = {
     "Model": ("inference.llmkube.dev", "llmaz.io"),
     "OpenModel": ("llmaz.io",),
     "BackendRuntime": ("inference.llmaz.io",),
+    "Playground": ("inference.llmaz.io",),
     "Deployment": ("apps",),
 }
 _OTHER_KINDS = {

@@ -129,7 +129,7 @@ def _groups(cluster: Node, document: Document, reading: Reading) -> Iterator[_Gr
             pod = changed(pod, index, env_unknown=sources)
         if pod.containers:  # KubeRay gives the first container a memory-backed /dev/shm for the object store
             pod = changed(pod, mounts=with_shared_memory(pod.containers[0], group).mounts)
-        yield _Group(pod, pods, first)
+            yield _Group(pod, pods, first)
 
 
 def _has_devices(pod: Pod) -> bool:

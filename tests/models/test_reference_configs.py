@@ -23,8 +23,6 @@ REFUSED = {
     "MolmoForCausalLM",
     "MuseGlimmerAssistantModel",
     "MuseGlimmerForConditionalGeneration",
-    "Qwen2_5OmniForConditionalGeneration",
-    "Qwen3ASRForConditionalGeneration",
     "Step3p7FlashForCausalLM",
     "",
 }

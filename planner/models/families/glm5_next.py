@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.models.architecture import LatentAttention, Layer, Matrix, RecurrentState, RotaryTable, Tower, Vector
+from planner.models.architecture import LatentAttention, Layer, Matrix, RecurrentState, Vector
 from planner.models.builder import Builder, Parts, norm
 from planner.models.config_reader import ConfigReader
 from planner.models.families.deepseek import with_projection
@@ -110,34 +110,9 @@ def _sparse(config: ConfigReader, count: int) -> tuple[bool, ...]:
 
 
 def glm5_next(builder: Builder) -> Parts:
-    """The same with its vision tower: gated blocks with biases, a strided convolution and a gated merger."""
+    """The same with its vision tower."""
     parts = glm5_next_text(builder)
     config = builder.root.require("vision_config")
-    width, depth = config.integer("hidden_size", default=1024), config.layers("depth", default=24)
-    heads, inner = config.integer("num_heads", default=16), config.integer("intermediate_size", default=4096)
-    out, middle = (
-        config.integer("out_hidden_size", default=1536),
-        config.integer("projection_intermediate_size", default=10240),
-    )
-    patch, frames = config.integer("patch_size", default=14), config.integer("temporal_patch_size", default=2)
-    merge = config.integer("spatial_merge_size", default=2, high=64)
-    names = ("attn.qkv", "attn.proj", "mlp.gate_proj", "mlp.down_proj")
-    matrices, vectors = vision.blocks(
-        builder, "visual.blocks", depth, width, heads, inner, gated=True, norm_bias=False, names=names
-    )
-    merger = "visual.merger"
-    matrices += [
-        vision.linear(builder, f"{merger}.proj", out, out, "column", bias=False),
-        vision.linear(builder, f"{merger}.gate_proj", 2 * middle, out, "column", bias=False)._replace(slices=2),
-        vision.linear(builder, f"{merger}.down_proj", out, middle, "row", bias=False),
-    ]
-    vectors += [
-        norm("head_norms", max(width // heads, 1), count=2 * depth),
-        Vector("patch_embed", width * (3 * frames * patch * patch + 1)),
-        Vector("downsample", out * (width * merge * merge + 1)),
-        norm("post_layernorm", width),
-        norm("post_projection_norm", out, bias=True),
-    ]
-    table = RotaryTable(builder.config.integer("max_position_embeddings"), max(width // heads // 2, 1))
-    tower = Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, width, inner, tables=(table,))
-    return parts._replace(towers=(tower,), multimodal=True)
+    middle = config.integer("projection_intermediate_size", default=10240)
+    positions = builder.config.integer("max_position_embeddings")
+    return parts._replace(towers=(vision.glm_next(builder, config, middle, positions),), multimodal=True)

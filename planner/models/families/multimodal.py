@@ -145,7 +145,8 @@ def llava(builder: Builder) -> Parts:
         vision.linear(builder, "multi_modal_projector.linear_1", parts.hidden, tower.hidden, "column", bias=bias),
         vision.linear(builder, "multi_modal_projector.linear_2", parts.hidden, parts.hidden, "row", bias=bias),
     )
-    extra = (Vector("image_newline", parts.hidden),) if "Next" in builder.root.strings("architectures")[0] else ()
+    tiled = any(word in builder.root.strings("architectures")[0] for word in ("Next", "Onevision"))
+    extra = (Vector("image_newline", parts.hidden),) if tiled else ()
     return with_towers(parts, tower._replace(matrices=(*tower.matrices, *project), vectors=(*tower.vectors, *extra)))
 
 
@@ -194,3 +195,15 @@ def glm4v_moe(builder: Builder) -> Parts:
     """GLM-4.5V and 4.6V: GLM-4.5 with the same tower."""
     parts = glm4_moe(builder)
     return with_towers(parts, vision.glm4v(builder, builder.root.require("vision_config")))
+
+
+def glm_ocr(builder: Builder) -> Parts:
+    """GLM-OCR: GLM-4 with the tower of GLM-5.3-Flash."""
+    parts = glm4(builder)
+    middle = builder.config.integer("intermediate_size")
+    return with_towers(parts, vision.glm_next(builder, builder.root.require("vision_config"), middle, 8192))
+
+
+def dots_ocr(builder: Builder) -> Parts:
+    """dots.ocr: Qwen2 with a tower of its own."""
+    return with_towers(qwen2(builder), vision.dots(builder, builder.root.require("vision_config")))

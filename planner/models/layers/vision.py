@@ -393,3 +393,68 @@ def glm4v(builder: Builder, config: ConfigReader) -> Tower:
     ]
     table = RotaryTable(8192, hidden // heads // 2)
     return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, out, tables=(table,))
+
+
+def glm_next(builder: Builder, config: ConfigReader, middle: int, positions: int) -> Tower:
+    """GLM-OCR and GLM-5.3-Flash: gated blocks with biases, norms of heads, a strided convolution and a gated merger of
+    width ``middle``; ``positions``: rows of the rotary table."""
+    width, depth = config.integer("hidden_size", default=1024), config.layers("depth", default=24)
+    heads, inner = config.integer("num_heads", default=16), config.integer("intermediate_size", default=4096)
+    out = config.integer("out_hidden_size", default=1536)
+    patch, frames = config.integer("patch_size", default=14), config.integer("temporal_patch_size", default=2)
+    merge = config.integer("spatial_merge_size", default=2, high=64)
+    names = ("attn.qkv", "attn.proj", "mlp.gate_proj", "mlp.down_proj")
+    matrices, vectors = blocks(
+        builder, "visual.blocks", depth, width, heads, inner, gated=True, norm_bias=False, names=names
+    )
+    merger = "visual.merger"
+    matrices += [
+        linear(builder, f"{merger}.proj", out, out, "column", bias=False),
+        linear(builder, f"{merger}.gate_proj", 2 * middle, out, "column", bias=False)._replace(slices=2),
+        linear(builder, f"{merger}.down_proj", out, middle, "row", bias=False),
+    ]
+    vectors += [
+        norm("head_norms", max(width // heads, 1), count=2 * depth),
+        Vector("patch_embed", width * (3 * frames * patch * patch + 1)),
+        Vector("downsample", out * (width * merge * merge + 1)),
+        norm("post_layernorm", width),
+        norm("post_projection_norm", out, bias=True),
+    ]
+    table = RotaryTable(positions, max(width // heads // 2, 1))
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, width, inner, tables=(table,))
+
+
+def dots(builder: Builder, config: ConfigReader) -> Tower:
+    """dots.ocr: gated blocks without biases, a merger of 2×2 patches."""
+    width, depth = config.integer("embed_dim", default=1536), config.layers(default=42)
+    heads, inner = config.integer("num_attention_heads", default=12), config.integer("intermediate_size", default=4224)
+    bias, out = config.flag("use_bias"), config.integer("hidden_size", default=1536)
+    merge = config.integer("spatial_merge_size", default=2, high=64) ** 2 * width
+    patch, channels = config.integer("patch_size", default=14), config.integer("num_channels", default=3)
+    names = ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
+    matrices, vectors = blocks(
+        builder,
+        "vision_tower.blocks",
+        depth,
+        width,
+        heads,
+        inner,
+        gated=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        mlp_bias=bias,
+        norm_bias=False,
+        names=names,
+    )
+    matrices += [
+        linear(builder, "vision_tower.merger.mlp.0", merge, merge, "column"),
+        linear(builder, "vision_tower.merger.mlp.2", out, merge, "row"),
+    ]
+    vectors += [
+        Vector("patch_embed", width * (channels * patch * patch + 1)),
+        norm("patch_norm", width),
+        norm("merger.ln_q", width, bias=True),
+    ]
+    if config.flag("post_norm", default=True):
+        vectors.append(norm("post_trunk_norm", width))
+    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, width, inner)

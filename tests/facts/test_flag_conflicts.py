@@ -1,0 +1,102 @@
+"""Combinations that an engine refuses, with the releases that refuse them, and their neighbours that it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.facts.plans import LLAMA, facts_of
+
+LENGTH = "--max-model-len=8192"
+
+
+def conflicts(*args: str, version: str = "0.11.0", **options: Any) -> list[str]:
+    facts, _ = facts_of(list(args), version, **options)
+    return [item["message"] for item in facts["conflicts"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "args", "first", "before"),
+    [
+        ("maximum length", (LENGTH, "--max-num-batched-tokens=4096", "--no-enable-chunked-prefill"), "0.11.0", ""),
+        ("fewer than", ("--max-num-batched-tokens=64", "--max-num-seqs=128"), "0.6.0", ""),
+        ("--max-num-active-seqs", ("--max-num-active-seqs=64", "--max-num-seqs=32"), "0.31.0", "0.30.0"),
+        ("--data-parallel-size-local", ("--data-parallel-size-local=4", "--data-parallel-size=2"), "0.9.0", ""),
+        ("does not divide", ("--tensor-parallel-size=4", "--decode-context-parallel-size=3"), "0.10.2", ""),
+        ("needs expert parallelism", ("--enable-eplb", "--tensor-parallel-size=2"), "0.10.0", "0.9.2"),
+        ("redundant experts", ('--eplb-config={"num_redundant_experts": 2}',), "0.11.0", ""),
+        ("has no experts", ("--enable-expert-parallel",), "0.11.0", ""),
+        ("headless", ("--headless", "--api-server-count=2"), "0.10.0", ""),
+        ("parser of the model's tool calls", ("--enable-auto-tool-choice",), "0.6.0", ""),
+        ("reasoning parser", ("--enable-reasoning",), "0.8.5", ""),
+        ("--enable-log-requests", ("--enable-log-outputs",), "0.11.0", "0.10.2"),
+        ("statistics", ("--enable-per-request-metrics", "--disable-log-stats"), "0.25.0", ""),
+        ("adapters are refused", ("--lora-modules=a=/a",), "0.6.0", ""),
+        ("--max-cpu-loras", ("--enable-lora", "--max-loras=4", "--max-cpu-loras=2"), "0.11.0", ""),
+        ("largest of", ("--max-cudagraph-capture-size=256", "--cudagraph-capture-sizes", "1", "128"), "0.11.1", ""),
+        ("same key", ("--cudagraph-capture-sizes=8", '--compilation-config={"cudagraph_capture_sizes": [8]}'), "0.11.1", ""),
+        ("prefix caching", ("--mamba-block-size=64", "--no-enable-prefix-caching"), "0.11.1", ""),
+        ("LoRA with chunked", ("--enable-lora", "--enable-chunked-prefill"), "0.6.4", "0.6.5"),
+        ("partial-prefills", ("--max-num-partial-prefills=2", "--no-enable-chunked-prefill"), "0.26.0", ""),
+        ("--long-prefill-token-threshold", (LENGTH, "--long-prefill-token-threshold=9000"), "0.28.0", "0.11.0"),
+        ("EPLB", ("--enable-elastic-ep",), "0.17.0", ""),
+    ],
+)  # fmt: skip
+def test_constraints_hold_in_the_releases_that_have_them(
+    words: str, args: tuple[str, ...], first: str, before: str
+) -> None:
+    assert [message for message in conflicts(*args, version=first) if words in message]
+    if before:
+        assert not [message for message in conflicts(*args, version=before) if words in message]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (LENGTH, "--max-num-batched-tokens=2048"),  # chunked prefill is on by default
+        ("--max-num-batched-tokens=256", "--max-num-seqs=256"),
+        ("--enable-auto-tool-choice", "--tool-call-parser=hermes"),
+        ("--enable-auto-tool-choice", "$EXTRA_ARGS"),  # a parser may stand in what is not expanded
+        ("--enable-auto-tool-choice", "--tool-call-parser=$(PARSER)"),
+        ("--enable-lora", "--lora-modules", "a=/a", "b=/b"),
+        ("--enable-eplb", "--enable-expert-parallel", "--tensor-parallel-size=$(TP)"),
+        ("--decode-context-parallel-size=2", "--tensor-parallel-size=8"),
+        ("--data-parallel-size-local=$(LOCAL)", "--data-parallel-size=2"),
+        ("--no-enable-prefix-caching",),
+    ],
+    ids=" ".join,
+)
+def test_what_is_taken(args: tuple[str, ...]) -> None:
+    found = [message for message in conflicts(*args, version="0.11.1") if "no experts" not in message]
+    assert not found
+
+
+def test_the_batch_of_a_default_length_counts_only_where_the_model_is_known() -> None:
+    assert conflicts("--max-num-batched-tokens=4096", "--no-enable-chunked-prefill")  # Llama 3.1 has 131072 positions
+    facts, _ = facts_of(
+        ["--model=/models/unknown", "--max-num-batched-tokens=4096", "--no-enable-chunked-prefill"], engine="vllm"
+    )
+    assert not facts["conflicts"]
+
+
+def test_vllm_serve_refuses_the_model_as_a_flag_until_0_11_1() -> None:
+    serve = {"command": ["vllm", "serve"], "engine": "vllm"}
+    model = LLAMA.partition("=")[2]
+    assert conflicts("--model", model, version="0.8.0", **serve)
+    assert conflicts("--model", model, version="0.10.2", **serve)
+    assert not conflicts(f"--model={model}", version="0.10.2", **serve)  # only two words are looked for
+    assert not conflicts("--model", model, version="0.12.0", **serve)
+    assert not conflicts(model, version="0.10.2", **serve)
+    assert not conflicts("--model", model, version="0.10.2", engine="vllm")  # the image starts another program
+
+
+def test_other_engines() -> None:
+    sglang = ("--model-path=Qwen/Qwen3-8B", "--host=0.0.0.0")
+    assert conflicts(*sglang, "--tp=4", "--dp=3", "--enable-dp-attention", version="0.5.5", engine="sglang")
+    assert not conflicts(*sglang, "--tp=4", "--dp=2", "--enable-dp-attention", version="0.5.5", engine="sglang")
+    assert conflicts(*sglang, "--attn-dp-size=2", "--dp=2", version="0.5.22", engine="sglang")
+    assert conflicts(*sglang, "--enable-hierarchical-cache", "--disable-radix-cache", version="0.5.5", engine="sglang")
+    tgi = ("--model-id=Qwen/Qwen3-8B", "--max-total-tokens=4096")
+    assert conflicts(*tgi, "--max-input-tokens=4096", version="3.0.0", engine="tgi")
+    assert not conflicts(*tgi, "--max-input-tokens=4095", version="3.0.0", engine="tgi")

@@ -1,0 +1,123 @@
+"""Formats of cache and weights by device, backend and release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.facts.plans import facts_of
+
+SMALL = "--model=Qwen/Qwen2.5-1.5B-Instruct"
+A100, H100, L4, T4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4", "Tesla-T4"
+
+
+def problem(fact: str, *args: str, version: str = "0.11.0", **options: Any) -> dict[str, Any] | None:
+    facts, _ = facts_of([SMALL, *args] if not any("--model" in arg for arg in args) else list(args), version,
+                        engine="vllm", **options)  # fmt: skip
+    found: dict[str, Any] | None = facts.get(fact)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gpu", "version", "outcome"),
+    [
+        ("fp8", A100, "0.10.2", ""),  # V0 converts by itself
+        ("fp8", A100, "0.11.0", "error"),
+        ("fp8_e4m3", A100, "0.19.0", "warning"),  # FlashInfer only
+        ("fp8_e5m2", A100, "0.11.0", ""),
+        ("fp8_e5m2", A100, "0.19.0", ""),
+        ("fp8_e5m2", A100, "0.33.0", ""),
+        ("fp8", L4, "0.11.0", ""),
+        ("fp8", H100, "0.33.0", ""),
+        ("fp8", T4, "0.23.0", ""),
+        ("fp8", T4, "0.24.0", "error"),
+        ("fp8_e5m2", T4, "0.33.0", "error"),
+        ("fp8_e4m3", "Tesla-V100-SXM2-32GB", "0.12.0", "error"),
+        ("auto", T4, "0.33.0", ""),
+        ("octave_k3v4", H100, "0.33.0", "error"),
+    ],
+)
+def test_cache_formats(dtype: str, gpu: str, version: str, outcome: str) -> None:
+    found = problem("kv_cache_dtype_problem", f"--kv-cache-dtype={dtype}", version=version, gpu=gpu)
+    assert found is not None
+    assert bool(found["text"]) == bool(outcome), found
+    if outcome:
+        assert ("error" if found["certain"] else "warning") == outcome
+
+
+def test_the_backend_decides() -> None:
+    def text(*args: str, **options: Any) -> str:
+        found = problem("kv_cache_dtype_problem", "--kv-cache-dtype=fp8", *args, **options)
+        assert found is not None
+        return str(found["text"])
+
+    flashinfer = {"env": {"VLLM_ATTENTION_BACKEND": "FLASHINFER"}}
+    assert not text(version="0.11.0", gpu=A100, **flashinfer)
+    assert not text("--attention-backend=FLASHINFER", version="0.19.0", gpu=A100)
+    assert "Triton" in text("--attention-backend=TRITON_ATTN", version="0.19.0", gpu=A100)
+    assert "FlashAttention" in text("--attention-backend=FLASH_ATTN", version="0.19.0", gpu=L4)
+    # the variable is gone in 0.15.0
+    assert text(version="0.19.0", gpu=A100, **flashinfer)
+    # multi-head latent attention has other kernels
+    assert not text("--model=deepseek-ai/DeepSeek-V2-Lite-Chat", version="0.11.0", gpu=A100)
+
+
+def test_an_unknown_device_leaves_the_cache_open() -> None:
+    assert problem("kv_cache_dtype_problem", "--kv-cache-dtype=fp8", gpu="") is None
+    assert problem("kv_cache_dtype_problem", gpu="") == {"text": "", "remedy": "", "certain": True}
+
+
+@pytest.mark.parametrize(
+    ("args", "gpu", "version", "wrong"),
+    [
+        (("--quantization=fp8",), A100, "0.11.0", False),  # weight-only
+        (("--quantization=fp8",), T4, "0.11.0", True),
+        (("--quantization=fp8",), T4, "0.33.0", False),
+        (("--quantization=awq_marlin",), T4, "0.11.0", True),
+        (("--model=Qwen/Qwen2.5-7B-Instruct-AWQ",), T4, "0.11.0", False),
+        (("--model=Qwen/Qwen3-30B-A3B-FP8",), A100, "0.8.5", True),
+        (("--model=Qwen/Qwen3-30B-A3B-FP8",), A100, "0.11.0", False),  # GLM-4.6-FP8 runs so in public
+        (("--model=Qwen/Qwen3-30B-A3B-FP8",), L4, "0.8.5", False),
+        (("--quantization=bitsandbytes",), L4, "0.27.1", False),
+        (("--quantization=bitsandbytes",), L4, "0.28.0", True),
+        (("--quantization=gguf",), L4, "0.24.0", True),
+        (("--quantization=fbgemm_fp8",), L4, "0.33.0", True),
+        (("--quantization=fbgemm_fp8", "--allow-deprecated-quantization"), L4, "0.33.0", False),
+        (("--quantization=of-a-plugin",), L4, "0.33.0", False),
+        ((), T4, "0.33.0", False),
+    ],
+)
+def test_quantization_by_device_and_release(args: tuple[str, ...], gpu: str, version: str, wrong: bool) -> None:
+    found = problem("quantization_problem", *args, version=version, gpu=gpu)
+    if "of-a-plugin" in "".join(args):
+        assert found is not None
+        assert not found["text"]
+        return
+    assert found is not None
+    assert bool(found["text"]) == wrong, found
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "wrong"),
+    [
+        ("Qwen/Qwen3-30B-A3B-FP8", "fp8", False),
+        ("Qwen/Qwen3-30B-A3B-FP8", "awq", True),
+        ("Qwen/Qwen3-30B-A3B-FP8", "gguf", True),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "awq_marlin", False),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "moe_wna16", False),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "gptq", True),
+        ("Qwen/Qwen2.5-1.5B-Instruct", "fp8", False),
+        ("Qwen/Qwen2.5-1.5B-Instruct", "bitsandbytes", False),
+        ("Qwen/Qwen2.5-1.5B-Instruct", "gptq_marlin", True),
+        ("Qwen/Qwen2.5-1.5B-Instruct", "of-a-plugin", False),
+    ],
+)
+def test_mismatch_with_the_checkpoint(model: str, asked: str, wrong: bool) -> None:
+    found = problem("quantization_mismatch", f"--model={model}", f"--quantization={asked}")
+    assert found is not None
+    assert bool(found["text"]) == wrong, found
+
+
+def test_an_unknown_model_leaves_the_mismatch_open() -> None:
+    assert problem("quantization_mismatch", "--model=/models/x", "--quantization=awq") is None
