@@ -15,12 +15,7 @@ from planner.admission.workload import Weighted, Workload
 from planner.record import NamedTuple
 
 #: points of a request's way at which its blocks are taken, and their weights (Gauss-Legendre on 0 … 1)
-_AGES = (
-    (0.0694318442, 0.1739274226),
-    (0.3300094782, 0.3260725774),
-    (0.6699905218, 0.3260725774),
-    (0.9305681558, 0.1739274226),
-)
+_AGES = ((0.1127016654, 0.2777777778), (0.5, 0.4444444444), (0.8872983346, 0.2777777778))
 #: cells of the distribution of held blocks, and of those at the end
 _HELD_CELLS = 96
 _END_CELLS = 16
@@ -33,6 +28,7 @@ class Mix(NamedTuple):
     the last and the first token. ``shared``: blocks of the common prefix, held once. ``growing``: blocks that one token
     takes on average while a request grows. ``longest``: blocks of the longest request at its end and at its start.
     ``prompt_tokens``, ``output_tokens``: means over the requests. ``median_start``, ``shortest_start``: blocks of a prompt.
+    ``variance``: of the held blocks.
     """
 
     held: tuple[tuple[float, float], ...]
@@ -46,6 +42,7 @@ class Mix(NamedTuple):
     median_start: float
     shortest_start: float
     tokens_held: float
+    variance: float = 1e-9
 
     @property
     def mean(self) -> float:
@@ -106,33 +103,45 @@ def mix_of(
     moments = sum(request.output * request.weight for request in requests)
     tokens = 0.0
     shared = 0
+    smooth = blocks.smooth
     for request in requests:
+        prompt, output, share = request
         for own_share, saved in _prefix_cases(request, prefix, common, growths):
             shared = max(shared, saved)
-            weight = request.weight * own_share
-            at_moment = weight * request.output / moments
+            weight = share * own_share
+            at_moment = weight * output / moments
             for age, part in _AGES:
-                at = request.prompt + request.output * age
-                held.append((max(0.0, blocks.smooth(at) - saved), at_moment * part))
-                tokens += at * at_moment * part
-            ends.append((max(0.0, blocks.smooth(request.prompt + request.output) - saved), weight))
-            starts.append((max(0.0, blocks.smooth(request.prompt) - saved), weight))
-    longest = max(request.prompt + request.output for request in requests)
-    growth = max(blocks.exact(request.prompt + request.output) - blocks.exact(request.prompt) for request in requests)
+                at = prompt + output * age
+                held.append((max(0.0, smooth(at) - saved), at_moment * part))
+            tokens += (prompt + output / 2) * at_moment
+            ends.append((max(0.0, smooth(prompt + output) - saved), weight))
+            starts.append((max(0.0, smooth(prompt) - saved), weight))
+    longest, output = _longest(workload, max_model_len)
+    start = max(1, longest - output)
     ordered = sorted(starts)
-    return Mix(
+    found = Mix(
         held=_binned(held, _HELD_CELLS),
         ends=_binned(ends, _END_CELLS),
         starts=_binned(starts, _END_CELLS // 2),
         shared=shared,
         longest=blocks.exact(longest),
-        longest_growth=growth,
+        longest_growth=blocks.exact(start + output) - blocks.exact(start),
         prompt_tokens=sum(request.prompt * request.weight for request in requests),
         output_tokens=moments,
         median_start=_median(ordered),
         shortest_start=ordered[0][0],
         tokens_held=tokens,
     )
+    return found._replace(variance=found.moments(0.0)[2])
+
+
+def _longest(workload: Workload, max_model_len: int) -> tuple[int, int]:
+    """(tokens of the longest request, tokens of the longest output)."""
+    mix = workload.within(max_model_len)
+    if mix.pairs:
+        return max(p + o for p, o in mix.pairs), max(o for _, o in mix.pairs)
+    output = min(max_model_len - 1, round(mix.outputs.longest))
+    return min(max_model_len, round(mix.prompts.longest) + output), output
 
 
 class _Blocks:
@@ -142,22 +151,26 @@ class _Blocks:
         self._growths = growths
         self._limit = limit
         self._lookahead = lookahead
-        self._kinds = [
-            (growth.copies, growth.block_size, growth.cap(), growth.fixed, growth.extra) for growth in growths
-        ]
+        # What grows without bound is one line; the last token stands anywhere in its block.
+        growing = [growth for growth in growths if not growth.fixed]
+        free = [growth for growth in growing if growth.keep < 0]
+        self._slope = sum(growth.copies / growth.block_size for growth in free)
+        self._base = float(sum(growth.copies * growth.fixed for growth in growths))
+        self._base += sum(growth.copies * growth.extra for growth in growing)
+        self._base += sum(growth.copies * (growth.block_size - 1) / (2 * growth.block_size) for growth in free)
+        self._capped = [(growth.copies, growth.block_size, growth.cap()) for growth in growing if growth.keep >= 0]
 
     def exact(self, tokens: int) -> int:
         return blocks_of(self._growths, min(tokens + self._lookahead, self._limit))
 
     def smooth(self, tokens: float) -> float:
-        slots = min(tokens + self._lookahead, float(self._limit))
-        total = 0.0
-        for copies, size, cap, fixed, extra in self._kinds:
-            if fixed:
-                total += copies * fixed
-                continue
+        slots = tokens + self._lookahead
+        if slots > self._limit:
+            slots = self._limit
+        total = self._base + slots * self._slope
+        for copies, size, cap in self._capped:
             blocks = slots / size + (size - 1) / (2 * size)
-            total += copies * ((min(blocks, cap) if cap else blocks) + extra)
+            total += copies * (blocks if blocks < cap else cap)
         return total
 
 

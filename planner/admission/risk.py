@@ -141,7 +141,8 @@ def _at(mix: Mix, running: float, tilt: float, prompts_wait: bool) -> tuple[floa
     if tail <= 0:
         return level, Overflow(0.0, 0.0, 0.0, 0.0)
     # How fast the tail falls at the level itself: the tilt far out, more than that near the mean.
-    fall = max(tilt, density / tail)
+    # (Mills' ratio: never by more than one over the spread. At the very end of the range the approximation says nonsense.)
+    fall = max(tilt, min(density / tail, tilt + 1 / sqrt(running * mix.variance)))
     cumulant = mix.moments(fall)[0]
     ends = [(f, share * exp(min(700.0, fall * f - cumulant))) for f, share in mix.ends]
     starts = [(p, share, share * exp(min(700.0, fall * p - cumulant))) for p, share in mix.starts]
@@ -207,10 +208,12 @@ def _lugannani_rice(tilt: float, cumulant: float, level: float, variance: float)
     """(P(sum ≥ level), density of the sum at the level), the tilt being the saddlepoint of the level."""
     root = sqrt(max(0.0, 2 * (tilt * level - cumulant)))
     scaled = tilt * sqrt(variance)
-    normal = exp(-root * root / 2) / sqrt(2 * pi)
+    bound = exp(-root * root / 2)  # Chernoff's, which no tail exceeds
+    normal = bound / sqrt(2 * pi)
     if root < 1e-4:
         return 0.5, normal / sqrt(variance)
-    return min(1.0, max(0.0, 0.5 * erfc(root / sqrt(2)) + normal * (1 / scaled - 1 / root))), normal / sqrt(variance)
+    tail = 0.5 * erfc(root / sqrt(2)) + normal * (1 / scaled - 1 / root)
+    return min(bound, max(0.0, tail)), normal / sqrt(variance)
 
 
 def _tilt_for(rising: Callable[[float], float]) -> float:

@@ -132,9 +132,12 @@ def _json_row(line: str, place: str, canonical: dict[str, str | None]) -> dict[s
 def _cells(line: str, separator: str) -> list[str]:
     if '"' not in line:
         return [cell.strip() for cell in line.split(separator)]
-    from csv import reader
+    import csv
 
-    return [cell.strip() for cell in next(reader([line], delimiter=separator), [])]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error:
+        return [cell.strip().strip('"') for cell in line.split(separator)]
 
 
 def _canonical(name: str) -> str | None:

@@ -7,7 +7,7 @@ nobody says it (RULES.md, "Demand").
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite
+from math import ceil, isfinite, sqrt
 from typing import Any
 
 from planner.admission.lengths import BadLengths, Lengths, from_quantiles, read_lengths, tokens_of
@@ -109,6 +109,14 @@ class Workload(NamedTuple):
             per_token = self.seconds_per_token or ASSUMED_SECONDS_PER_TOKEN
             seconds = per_token * sum(r.output * r.weight for r in self.requests(max_model_len))
         return min(_MOST_CONCURRENCY, max(1, ceil(self.rate * seconds)))
+
+    def at_most_in_flight(self, max_model_len: int) -> int | None:
+        """Requests in flight that are exceeded one time in twenty: random arrivals at a rate make their number a Poisson
+        variable, while a stated concurrency is already the number to plan for."""
+        mean = self.in_flight(max_model_len)
+        if mean is None or self.concurrency is not None:
+            return mean
+        return ceil(mean + 1.645 * sqrt(mean))
 
     def describe(self) -> str:
         """One line for people."""

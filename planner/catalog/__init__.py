@@ -22,6 +22,19 @@ MAX_ID_LENGTH = 200
 #: Longest chain of ``base`` entries.
 MAX_BASES = 4
 
+#: Organisations and beginnings of names that the hub renamed and redirects: (as it was, as it is), in lower case.
+_RENAMED = (
+    ("thudm/", "zai-org/"),
+    ("cohereforai/", "coherelabs/"),
+    ("neuralmagic/", "redhatai/"),
+    ("meta-llama/meta-llama-3.1-", "meta-llama/llama-3.1-"),
+    ("gpt2", "openai-community/gpt2"),
+    ("distilgpt2", "distilbert/distilgpt2"),
+    ("bert-", "google-bert/bert-"),
+    ("roberta-", "facebookai/roberta-"),
+    ("xlm-roberta-", "facebookai/xlm-roberta-"),
+)
+
 _ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
@@ -88,6 +101,18 @@ def model(model_id: str) -> Entry | None:
         raw["source"],
         raw.get("base") or "",
     )
+
+
+def renamed(key: str) -> str:
+    """The key of the entry that the hub also knows as ``key`` (in lower case), empty where there is none."""
+    for pair in _RENAMED:
+        for one, other in (pair, pair[::-1]):
+            if key.startswith(one) and _read(candidate := other + key[len(one) :]) is not None:
+                return candidate
+    if key.startswith("nvidia/") and "-fp4" in key:  # NVIDIA names its FP4 files by their format since 2025
+        candidate = key.replace("-fp4", "-nvfp4")
+        return candidate if _read(candidate) is not None else ""
+    return ""
 
 
 def model_keys() -> list[str]:

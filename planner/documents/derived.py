@@ -93,15 +93,17 @@ def substituted(node: Node, fill: Callable[[str], str]) -> Node:
             inner = [value for _, value in raw.pairs.values()] if isinstance(raw, Mapping) else raw.items
             waiting.extend((item, False) for item in inner if id(item) not in made)
         elif isinstance(raw, Mapping):
-            mapping = Mapping(raw.start, raw.flow, raw.size)
-            mapping.end, mapping.height = raw.end, raw.height
-            mapping.pairs = {name: (key, made[id(value)]) for name, (key, value) in raw.pairs.items()}
-            made[id(raw)] = mapping
+            pairs = {name: (key, made[id(value)]) for name, (key, value) in raw.pairs.items()}
+            made[id(raw)] = raw
+            if any(pairs[name][1] is not value for name, (_, value) in raw.pairs.items()):
+                made[id(raw)] = mapping = Mapping(raw.start, raw.flow, raw.size)
+                mapping.end, mapping.height, mapping.pairs = raw.end, raw.height, pairs
         else:
-            sequence = Sequence(raw.start, raw.flow, raw.size)
-            sequence.end, sequence.height = raw.end, raw.height
-            sequence.items = [made[id(item)] for item in raw.items]
-            made[id(raw)] = sequence
+            items = [made[id(item)] for item in raw.items]
+            made[id(raw)] = raw
+            if any(new is not old for new, old in zip(items, raw.items, strict=True)):
+                made[id(raw)] = sequence = Sequence(raw.start, raw.flow, raw.size)
+                sequence.end, sequence.height, sequence.items = raw.end, raw.height, items
     return _standing_for(node, made[id(node._raw)])
 
 

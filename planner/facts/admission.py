@@ -20,9 +20,12 @@ _BOUNDS = ("low", "expected", "high")
 
 
 class Admission(NamedTuple):
-    """The answer for one plan: the workload and its mix on this cache; capacity and progress with the expected number of
-    blocks; the risk with the fewest and the most. ``in_flight``: requests of the whole deployment, where stated;
-    ``per_copy``: those of one copy, None where the number of copies is not known."""
+    """The answer for one plan, with the expected number of blocks (``bounds`` has all three).
+
+    ``wanted``: requests that would run if the engine kept nothing back. ``in_flight``: requests of the whole deployment,
+    where stated; ``per_copy``: those of one copy on average and (``most_per_copy``) nineteen times in twenty, None where
+    the number of copies is not known. ``by_hand``: whether somebody has chosen ``--max-num-seqs``.
+    """
 
     workload: Workload
     cache: Cache
@@ -30,9 +33,10 @@ class Admission(NamedTuple):
     capacity: RequestCapacity
     progress: Progress
     bounds: dict[str, int]
-    risks: dict[str, float]
+    wanted: int
     in_flight: int | None
     per_copy: int | None
+    most_per_copy: int | None
     by_hand: bool
 
 
@@ -49,7 +53,7 @@ def admission(plan: Plan) -> Admission | None:
         return None
     from planner.admission.capacity import request_capacity, running_requests, share_of_copy
     from planner.admission.mix import mix_of
-    from planner.admission.reserve import outgrowth, progress
+    from planner.admission.reserve import progress
 
     mix = mix_of(
         workload,
@@ -59,16 +63,12 @@ def admission(plan: Plan) -> Admission | None:
         prefix_caching=pool.prefix_caching,
     )
     in_flight = workload.in_flight(pool.max_model_len)
+    most = workload.at_most_in_flight(pool.max_model_len)
     known = copies(plan) is not None
-    running = running_requests(pool, mix, in_flight if known else None)
+    running = running_requests(pool, mix, most if known else None)
     null = capacity.blocks.expected - pool.blocks if capacity.blocks.expected else 0
     bounds = {bound: max(0, getattr(capacity.blocks, bound) - null) for bound in _BOUNDS}
     found = progress(pool, mix, running, workload.risk)
-    risks = {
-        "low": outgrowth(pool, mix, running, bounds["high"])[2].risk,
-        "expected": found.overflow.risk,
-        "high": outgrowth(pool, mix, running, bounds["low"])[2].risk,
-    }
     return Admission(
         workload=workload,
         cache=pool,
@@ -76,9 +76,10 @@ def admission(plan: Plan) -> Admission | None:
         capacity=request_capacity(pool, mix, found.most_running),
         progress=found,
         bounds=bounds,
-        risks=risks,
+        wanted=running,
         in_flight=in_flight,
         per_copy=share_of_copy(pool, in_flight) if in_flight is not None and known else None,
+        most_per_copy=share_of_copy(pool, most) if most is not None and known else None,
         by_hand=plan.engine.stated("max-num-seqs"),
     )
 
@@ -110,7 +111,7 @@ def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         "max_num_seqs_given": found.by_hand,
         "copies": found.cache.copies,
         "wanted_risk": workload.risk,
-        "risk": dict(found.risks),
+        "risk": progress.overflow.risk,
         "risk_text": percent(progress.overflow.risk),
         "wanted_risk_text": percent(workload.risk),
         "policy": progress.required.policy,
@@ -129,15 +130,15 @@ def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         "most_prompts": int(found.capacity.prompts),
         "advice": _advice(plan, found),
     }
-    if found.per_copy is not None:
-        wanted = found.per_copy
-        quantile = reserve_of("quantile", found.cache, mix, wanted, workload.risk, found.bounds["expected"])
+    if found.per_copy is not None and found.most_per_copy is not None:
+        mean = reserve_of("next-step", found.cache, mix, found.per_copy, workload.risk).held
+        needed = reserve_of("quantile", found.cache, mix, found.most_per_copy, workload.risk)
         facts["demand"] = {
             "in_flight": found.in_flight,
-            "per_copy": wanted,
-            "mean": quantile.held,
-            "needed": quantile.needed,
-            "missing": quantile.missing,
+            "per_copy": found.per_copy,
+            "mean": mean,
+            "needed": needed.needed,
+            "missing": needed.missing,
             "copies_needed": _copies_needed(found),
         }
     return facts
@@ -148,6 +149,8 @@ def reserve_json(plan: Plan) -> dict[str, Any]:
     found = admission(plan)
     if found is None:
         return {}
+    from planner.admission.reserve import outgrowth
+
     workload, progress, capacity = found.workload, found.progress, found.capacity
     return {
         "workload": {
@@ -173,7 +176,11 @@ def reserve_json(plan: Plan) -> dict[str, Any]:
         },
         "engine_keeps_blocks": progress.engine_keeps,
         "wanted_risk": workload.risk,
-        "risk": {bound: round(risk, 6) for bound, risk in found.risks.items()},
+        "risk": {
+            # The fewer blocks, the higher the risk.
+            bound: round(outgrowth(found.cache, found.mix, found.wanted, found.bounds[blocks])[2].risk, 6)
+            for bound, blocks in (("low", "high"), ("expected", "expected"), ("high", "low"))
+        },
         "preemptions_per_request": round(progress.overflow.preemptions, 6),
         "recomputed_tokens_per_request": round(progress.overflow.recomputed_tokens, 2),
         "capacity": {

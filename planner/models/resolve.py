@@ -3,7 +3,7 @@
 What is resolved, and what is not:
 
 * a hub id in any case, with ``hf://``, ``hf:``, ``modelscope://`` or as a hub URL in front and ``@revision`` or ``:tag``
-  behind, is looked up in the catalog;
+  behind, is looked up in the catalog; so is what the hub called it before it renamed the organisation;
 * a path is resolved where it *says* the hub id: a hub cache folder (``models--org--name``) or last two parts that are
   exactly one id of the catalog (``/data/meta-llama/Llama-3.1-8B-Instruct``); the provenance says that it was read out of the path.
   A last part alone (``/models/Qwen3-8B``) could be anybody's fine-tune, quantized or not: it is unknown, and the catalog
@@ -227,13 +227,16 @@ def _from_path(path: str) -> _Name:
 @lru_cache(maxsize=512)
 def _from_catalog(key: str) -> Resolved | None:
     """The catalog's model of an id in lower case; None where there is none. Kept: an architecture never changes."""
-    entry = catalog.model(key)
+    entry, alias = catalog.model(key), ""
+    if entry is None:
+        entry = catalog.model(other) if (other := catalog.renamed(key)) else None
+        alias = f", which the hub also knows as {key}"
     if entry is None:
         return None
     from planner.models.config import architecture
 
     built = architecture(entry.config, entry.quant_config, entry.id, entry.checkpoint_bytes)
-    return Resolved(built, Provenance("catalog", f"catalog entry {entry.id}"), entry.id, entry.gated)
+    return Resolved(built, Provenance("catalog", f"catalog entry {entry.id}{alias}"), entry.id, entry.gated)
 
 
 def _remedy(suggestion: str = "") -> str:

@@ -9,7 +9,7 @@ from typing import cast
 from planner.documents.document import Document, Problem
 from planner.documents.node import Node
 from planner.record import NamedTuple
-from planner.workloads.fields import Reading
+from planner.workloads.fields import LimitReached, Reading
 from planner.workloads.objects import Objects
 from planner.workloads.workload import Workload
 
@@ -157,7 +157,10 @@ def extract(documents: Sequence[Document]) -> Extraction:
     workloads: list[Workload] = []
     for document, kind, module in waiting:
         reading.start_document()
-        found = _reader(module)(document, kind, reading)
+        try:
+            found = _reader(module)(document, kind, reading)
+        except LimitReached:
+            continue
         if found and kind and not document.api_version:
             reading.problem(document.root.get("kind") or document.root, f"this {kind} has no `apiVersion`")
         workloads.extend(found)

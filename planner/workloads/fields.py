@@ -23,6 +23,10 @@ _ITEMS_PER_RUN_AND_DOCUMENT = 500
 _EXPANDED_CHARACTERS = 16 * 2**20
 
 
+class LimitReached(Exception):
+    """Nothing more of a document may be read (``Reading.spend`` said so and has recorded the problem)."""
+
+
 class Reading:
     """What the readers of one run share: the objects to look references up in, the problems found, and how much more
     may be read (see ``spend``)."""

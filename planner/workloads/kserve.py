@@ -19,12 +19,14 @@ from planner.workloads import fields as f
 from planner.workloads.arguments import hidden, names, option, words
 from planner.workloads.fields import Reading
 from planner.workloads.merge import merged_pod
+from planner.workloads.objects import formats_of
 from planner.workloads.pod_template import read_pod
 from planner.workloads.typed import (
     CONTAINER_FIELDS,
     POD_FIELDS,
     changed,
     count_of,
+    filled,
     object_annotations,
     open_devices,
     pod,
@@ -55,8 +57,6 @@ _KNOWN_RUNTIMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("triton", "triton", ()),
     ("tensorrt", "triton", ()),
 )
-#: Beyond so many objects of a run, runtimes are found by name only.
-_MOST_COMPARED = 200
 #: Runtimes that KServe brings along: they add no argument that decides memory.
 _OWN_RUNTIMES = ("kserve-huggingfaceserver", "kserve-huggingfaceserver-multinode")
 
@@ -123,11 +123,10 @@ def _is_used(document: Document, reading: Reading) -> bool:
     """Whether a service of the inputs runs in this runtime."""
     if document.name in reading.objects.used(GROUP, "InferenceService", "spec", "predictor", "model", "runtime"):
         return True
-    services = reading.objects.customs(GROUP, "InferenceService")
-    return len(services) <= _MOST_COMPARED and any(
-        model is not None and not model.string("runtime") and _by_format(model, service, reading) is document
-        for service in services
-        if service.file == document.file and (model := service.root.get("spec", "predictor", "model")) is not None
+    asked = reading.objects.formats_asked_for(GROUP)
+    return any(
+        (document.file, name) in asked and reading.objects.supporting(GROUP, name, document.file) is document
+        for name in formats_of(document)
     )
 
 
@@ -147,7 +146,7 @@ def _service(spec: Node, document: Document, kind: str, reading: Reading) -> Wor
     workers: list[Pod] = []
     if model is not None:
         runtime = _runtime_of(model, document, reading)
-        if runtime is not None:
+        if runtime is not None and reading.spend(model, 0):
             root = substituted(runtime.root, _filler(document, reading))
             source = Document(runtime.file, runtime.index, root, runtime.comments)
             presets, size, known = runtime_pods(root, source, reading)
@@ -202,7 +201,8 @@ def _own_pod(predictor: Node, model: Node | None, document: Document, reading: R
         },
     )
     annotations = object_annotations(document, reading)
-    return read_pod(template, document.namespace, document.file, reading, annotations=annotations)
+    item = read_pod(template, document.namespace, document.file, reading, annotations=annotations)
+    return filled(item) if model is not None else item
 
 
 def _model_uri(predictor: Node, model: Node | None) -> Fact[str] | None:
@@ -230,28 +230,8 @@ def _runtime_of(model: Node, document: Document, reading: Reading) -> Document |
             if found is not None:
                 return found
         return None
-    return _by_format(model, document, reading)
-
-
-def _by_format(model: Node, document: Document, reading: Reading) -> Document | None:
     wanted = (model.string("modelFormat", "name") or "").lower()
-    runtimes = [
-        runtime
-        for kind in ("ServingRuntime", "ClusterServingRuntime")
-        for runtime in reading.objects.customs(GROUP, kind)
-    ]
-    if len(runtimes) > _MOST_COMPARED:
-        return None
-    fitting = [
-        runtime
-        for runtime in runtimes
-        if runtime.file == document.file
-        and any(
-            (item.string("name") or "").lower() == wanted
-            for item in runtime.root.get("spec", "supportedModelFormats") or ()
-        )
-    ]
-    return fitting[0] if len(fitting) == 1 else None
+    return reading.objects.supporting(GROUP, wanted, document.file)
 
 
 def _filler(document: Document, reading: Reading) -> _Filler:

@@ -191,6 +191,8 @@ class Objects:
         self._custom: dict[tuple[str, str], list[Document]] = {}
         self._custom_indices: dict[tuple[str, str], _Index[Document]] = {}
         self._used: dict[tuple[str, ...], frozenset[str]] = {}
+        self._by_format: dict[str, dict[tuple[str, str], list[Document]]] = {}
+        self._formats_asked_for: dict[str, frozenset[tuple[str, str]]] = {}
 
     def refer(self, group: str, kind: str, document: Document) -> bool:
         """Keeps a document that others may refer to by name; says whether it is of such a kind."""
@@ -217,9 +219,32 @@ class Objects:
             found = self._used[key] = frozenset(text for text in texts if text)
         return found
 
-    def customs(self, group: str, kind: str) -> tuple[Document, ...]:
-        """All objects of an operator's kind, in order."""
-        return tuple(self._custom.get((group, kind), ()))
+    def supporting(self, group: str, model_format: str, file: str) -> Document | None:
+        """The only serving runtime of a file that supports a model format (lower case)."""
+        index = self._by_format.get(group)
+        if index is None:
+            index = self._by_format[group] = {}
+            for kind in ("ServingRuntime", "ClusterServingRuntime"):
+                for document in self._custom.get((group, kind), ()):
+                    for name in formats_of(document):
+                        index.setdefault((document.file, name), []).append(document)
+        found = index.get((file, model_format), [])
+        return found[0] if len(found) == 1 else None
+
+    def formats_asked_for(self, group: str) -> frozenset[tuple[str, str]]:
+        """File and model format (lower case) of each InferenceService that names no runtime."""
+        found = self._formats_asked_for.get(group)
+        if found is None:
+            models = (
+                (document.file, document.root.get("spec", "predictor", "model"))
+                for document in self._custom.get((group, "InferenceService"), ())
+            )
+            found = self._formats_asked_for[group] = frozenset(
+                (file, (model.string("modelFormat", "name") or "").lower())
+                for file, model in models
+                if model is not None and not model.string("runtime")
+            )
+        return found
 
     def add(self, group: str, kind: str, document: Document) -> bool:
         """Takes a document if it is one of the kinds kept here; says whether it is."""
@@ -321,6 +346,12 @@ class Objects:
     def config_maps(self) -> tuple[Document, ...]:
         """The documents of all ConfigMaps, in order."""
         return tuple(self._documents.get("ConfigMap", ()))
+
+
+def formats_of(runtime: Document) -> frozenset[str]:
+    """The model formats (lower case) that a serving runtime supports."""
+    formats = runtime.root.get("spec", "supportedModelFormats") or ()
+    return frozenset((item.string("name") or "").lower() for item in formats)
 
 
 def claim_of(node: Node, name: str, namespace: str, file: str) -> PersistentVolumeClaim:

@@ -103,7 +103,14 @@ def container_pod(
     if fields.get("name") is None:
         fields["name"] = text_at(at, "engine")
     containers = sequence_at(at, [mapping_at(at, fields), *others])
-    return pod(mapping_at(at, {**(spec or {}), "containers": containers}), document, reading, **options)
+    return filled(pod(mapping_at(at, {**(spec or {}), "containers": containers}), document, reading, **options))
+
+
+def filled(item: Pod) -> Pod:
+    """The pod, which must have a container: it lacks one only where no more may be read."""
+    if not item.containers:
+        raise f.LimitReached
+    return item
 
 
 def changed(item: Pod, index: int = 0, **changes: Any) -> Pod:

@@ -75,7 +75,7 @@ def _streams(draw: st.DrawFn, prefixes: bool = False) -> tuple[Requests, Schedul
         lookahead=draw(st.sampled_from([0, 0, 3])),
         prefix_caching=prefixes,
     )
-    shared = [(number, min(p, 24 * number)) for number, (_, p, _) in zip(common, rows, strict=False)]
+    shared = [(number, 24 * number if p > 24 * number else 0) for number, (_, p, _) in zip(common, rows, strict=False)]
     return Requests(*map(list, zip(*rows, strict=True)), shared), scheduler  # type: ignore[arg-type]
 
 
@@ -172,7 +172,8 @@ def test_arrivals_in_seconds_wait_for_the_clock() -> None:
 
 def test_ten_thousand_requests_take_seconds() -> None:
     """Under pressure: half of the requests are preempted. Generous, since the machine may be busy."""
-    requests = Requests([i * 3 for i in range(10_000)], [500 + i % 700 for i in range(10_000)], [300 + i % 900 for i in range(10_000)])  # fmt: skip
+    numbers = range(10_000)
+    requests = Requests([n * 3 for n in numbers], [500 + n % 700 for n in numbers], [300 + n % 900 for n in numbers])
     start = perf_counter()
     outcome = simulate(requests, Scheduler(8000, 16, 256, 8192, 8192))
     assert outcome.finished == 10_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +67,5 @@ def test_what_is_no_trace_is_said_with_its_line(lines: list[str], words: str) ->
 
 @given(st.lists(st.text(max_size=40), max_size=5))
 def test_no_text_crashes_it(lines: list[str]) -> None:
-    try:
-        read_trace(lines)
-    except BadTrace as error:
-        assert str(error)
+    with suppress(BadTrace):
+        assert read_trace(lines).requests.prompts

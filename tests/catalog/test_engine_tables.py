@@ -22,6 +22,7 @@ from planner.engines.vllm_flag_table import flag_table
 GOLDEN = Path(__file__).parents[1] / "golden"
 ENGINES = data_folder("schemas").parent / "planner" / "catalog" / "engines"
 PARSERS = json.loads((GOLDEN / "vllm-serve-arguments.json").read_text())["releases"]
+SGLANG_PARSERS = json.loads((GOLDEN / "sglang-server-arguments.json").read_text())["releases"]
 
 
 def document(name: str) -> dict[str, Any]:
@@ -36,6 +37,14 @@ def test_the_table_has_exactly_the_options_of_the_releases_own_parser(release: s
     if release.startswith("0.6"):
         spellings.remove("--config")  # added by `vllm serve` itself, which these releases build elsewhere
     wanted = PARSERS[release]
+    assert len(spellings) == wanted["spellings"]
+    assert hashlib.sha256("\n".join(sorted(spellings)).encode()).hexdigest() == wanted["sha256"]
+
+
+@pytest.mark.parametrize("release", SGLANG_PARSERS)
+def test_so_has_sglangs(release: str) -> None:
+    spellings = {spelling.replace("_", "-") for spelling in sglang_table(parse_version(release)).options}
+    wanted = SGLANG_PARSERS[release]
     assert len(spellings) == wanted["spellings"]
     assert hashlib.sha256("\n".join(sorted(spellings)).encode()).hexdigest() == wanted["sha256"]
 
@@ -60,6 +69,7 @@ def test_flag_tables_follow_their_schema_and_come_out_of_the_document_unchanged(
 )
 def test_entries_come_out_of_their_document_unchanged(name: str, key: str) -> None:
     found = document(name)
+    jsonschema.validate(found, json.loads((data_folder("schemas") / "engine-entries.schema.json").read_text()))
     assert entry_document(found, key, entry_tables(found, key)) == found
     assert found["releases"] == document(f"{name.partition('_')[0]}_flags")["releases"]
 

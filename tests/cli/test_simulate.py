@@ -69,9 +69,7 @@ def test_seconds_are_said_to_be_assumed_where_they_are(run: Run, folder: Path) -
         (("--trace", "missing.jsonl"), "missing.jsonl"),
     ],
 )
-def test_what_cannot_run_exits_2_and_says_why(
-    run: Run, folder: Path, options: tuple[str, ...], words: str
-) -> None:
+def test_what_cannot_run_exits_2_and_says_why(run: Run, folder: Path, options: tuple[str, ...], words: str) -> None:
     write_trace(folder / "trace.jsonl", [[0, 20, 30]])
     base = () if "--num-blocks" in options else ("--num-blocks", "40")
     result = run("simulate", "--trace", "trace.jsonl", *base, *options)
@@ -98,3 +96,46 @@ def test_ten_thousand_requests_in_a_process(folder: Path) -> None:
     assert perf_counter() - start < 5
     assert done.stdout.startswith("10,000 requests")
     assert done.stderr == ""  # no bar where nobody looks
+
+
+def test_requests_are_drawn_from_a_workload(run: Run) -> None:
+    stated = '{"concurrency": 6, "prompt_tokens": "p50=300,max=900", "output_tokens": 100, "shared_prefix_tokens": 160}'
+    common = ("simulate", "--workload", stated, "--num-blocks", "400", "--requests", "50", "--format", "json")
+    first = json.loads(run(*common).stdout)
+    assert first["finished"] == 50
+    assert first["peak_running"] == 6
+    assert first["generated_tokens"] == 5000
+    assert json.loads(run(*common).stdout) == first  # the same seed
+    assert json.loads(run(*common, "--seed", "1").stdout) != first
+    assert json.loads(run(*common, "--prefix-caching").stdout)["mean_blocks"] < first["mean_blocks"]
+
+
+def test_a_manifest_gives_the_engine(run: Run, folder: Path) -> None:
+    from tests.cli.house import manifest
+
+    Path("llm.yaml").write_text(manifest("llm"))
+    result = run("simulate", "llm.yaml", "--requests", "40")
+    assert result.exit_code == 0
+    assert "engine settings of Deployment/llm" in result.output
+    assert "assumed from max-model-len" in result.output
+    small = run(
+        "simulate", "llm.yaml", "--requests", "40", "--num-blocks", "600", "--max-num-seqs", "7", "--format", "json"
+    )
+    assert json.loads(small.stdout)["peak_running"] <= 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--num-blocks is missing"),
+        (("--num-blocks", "50"), "--trace or --workload"),
+        (("--num-blocks", "50", "--workload", "["), "--workload"),
+        (("--num-blocks", "50", "--workload", '{"concurrency": "x"}'), "is no number"),
+        (("empty.yaml",), "no engine"),
+    ],
+)
+def test_a_question_that_is_not_complete(run: Run, folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    Path("empty.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+    result = run("simulate", *arguments)
+    assert result.exit_code == 2
+    assert words in result.output

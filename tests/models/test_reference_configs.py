@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(not (REFERENCE / "model-configs").is_dir(), reas
 #: What is refused so far: nobody has described these classes yet.
 REFUSED = {
     "LlavaLlamaForCausalLM",
-    "MiniCPMV",
     "MiniCPMV4_6ForConditionalGeneration",
     "MiniMaxM3ForCausalLM",
     "MolmoForCausalLM",

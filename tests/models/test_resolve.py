@@ -47,6 +47,32 @@ def test_hub_ids_in_every_writing(name: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("THUDM/GLM-4-32B-0414", "zai-org/GLM-4-32B-0414"),
+        ("meta-llama/Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("neuralmagic/Qwen3-30B-A3B-FP8-dynamic", "RedHatAI/Qwen3-30B-A3B-FP8-dynamic"),
+        ("hf://CohereForAI/aya-expanse-8b", "CohereLabs/aya-expanse-8b"),
+        ("gpt2-medium", "openai-community/gpt2-medium"),
+    ],
+)
+def test_names_from_before_the_hub_renamed_them(name: str, wanted: str) -> None:
+    found = resolve(name)
+    same = resolve(wanted)
+    assert found.architecture.layers == same.architecture.layers
+    assert found.architecture.formats == same.architecture.formats
+    assert found.catalog_id in (wanted, name)
+    if found.catalog_id != name.removeprefix("hf://"):
+        assert "also knows" in found.provenance.text
+
+
+def test_a_renamed_organisation_does_not_invent_models() -> None:
+    with pytest.raises(UnknownModel):
+        resolve("THUDM/nothing-of-this-name")
+
+
+@pytest.mark.parametrize(
     ("path", "wanted"),
     [
         ("/data/meta-llama/Llama-3.1-8B-Instruct", LLAMA),

@@ -14,6 +14,8 @@ def idefics3(builder: Builder) -> Parts:
     tower = vision.siglip(builder, root.require("vision_config"), "model.vision_model")
     scale = root.integer("scale_factor", default=2, high=64)
     width = tower.hidden * scale * scale
-    project = vision.linear(builder, "model.connector.modality_projection.proj", parts.hidden, width, "replicated", bias=False)
+    project = vision.linear(
+        builder, "model.connector.modality_projection.proj", parts.hidden, width, "replicated", bias=False
+    )
     tower = tower._replace(matrices=(*tower.matrices, project))
     return parts._replace(towers=(tower,), multimodal=True)

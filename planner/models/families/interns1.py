@@ -58,4 +58,6 @@ def _tower(builder: Builder, config: ConfigReader) -> Tower:
 def _side(config: ConfigReader, name: str, default: int) -> int:
     """A side in pixels; a pair of equal sides is written out in some files."""
     value = config.raw(name)
-    return config.integers(name, low=1)[0] if isinstance(value, (list, tuple)) else config.integer(name, default=default)
+    return (
+        config.integers(name, low=1)[0] if isinstance(value, (list, tuple)) else config.integer(name, default=default)
+    )

@@ -102,6 +102,7 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
     "LlavaNextForConditionalGeneration": ("multimodal", "llava", ""),
     "LlavaOnevisionForConditionalGeneration": ("multimodal", "llava", ""),
     "InternVLChatModel": ("multimodal", "internvl", ""),
+    "MiniCPMV": ("minicpmv", "minicpmv", ""),
     "GlmOcrForConditionalGeneration": ("multimodal", "glm_ocr", ""),
     "DotsOCRForCausalLM": ("multimodal", "dots_ocr", ""),
     "Idefics3ForConditionalGeneration": ("idefics3", "idefics3", ""),
