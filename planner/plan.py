@@ -191,14 +191,14 @@ def _environment(container: Container, start: EngineStart) -> dict[str, EnvVar |
 def _version(
     workload: Workload, pod: Pod, container: Container, settings: Settings, modules: EngineModules
 ) -> Fact[str]:
-    """The release: annotation, ``planner.yaml`` or option, the kind's own field, image tag, else the newest known, which is
-    said so."""
+    """The release: the option (what one plans to move to), annotation, the kind's own field, image tag, ``planner.yaml``,
+    else the newest known, which is said so."""
+    wanted = settings.engine_versions.get(modules.name)
+    if wanted:
+        return Fact(wanted, Provenance("option", "--engine-version"))
     stated = annotation(workload, pod, "engine-version")
     if stated is not None:
         return Fact(stated.value.strip().rpartition("==")[2].removeprefix("v"), stated.provenance)
-    configured = settings.engine_versions.get(modules.name)
-    if configured:
-        return Fact(configured, Provenance("config", settings.source or "--engine-version"))
     if container.engine_version is not None:
         return container.engine_version
     image = container.image
@@ -206,6 +206,9 @@ def _version(
         key, text, _ = _version_in_image(modules.name, image.value)
         if key:
             return Fact(text, Provenance("file", f"image tag ({image.position})", image.position))
+    configured = settings.default_versions.get(modules.name)
+    if configured:
+        return Fact(configured, Provenance("config", settings.source))
     return newest(modules)
 
 

@@ -18,7 +18,8 @@ FAIL_ON = ("info", "warning", "error")
 class Settings(NamedTuple):
     """``assume_accelerator`` stands in where a manifest names none; ``models`` maps references (paths, fine-tunes) to hub
     ids; ``model_folders`` maps path prefixes inside containers to local folders that hold ``config.json``;
-    ``engine_versions`` says which release an engine has where the image does not. ``workload`` is the demand on
+    ``engine_versions`` (the option) says which release to check against whatever the manifest says, ``default_versions``
+    (the file) which one an engine has where the image does not tell. ``workload`` is the demand on
     deployments that state none (RULES.md, "Demand"); ``source`` is the settings file."""
 
     accelerator: str = ""
@@ -26,6 +27,7 @@ class Settings(NamedTuple):
     models: dict[str, str] = {}
     model_folders: dict[str, str] = {}
     engine_versions: dict[str, str] = {}
+    default_versions: dict[str, str] = {}
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: str = "error"
@@ -89,7 +91,7 @@ def load_config(path: str | os.PathLike[str]) -> tuple[Settings, list[Problem]]:
 
 _TEXTS = {"accelerator": "assume_accelerator", "assume-accelerator": "assume_accelerator", "fail-on": "fail_on"}
 _LISTS = {"select": "select", "ignore": "ignore", "rules": "rules", "exclude": "exclude"}
-_MAPS = {"models": "models", "model-folders": "model_folders", "engine-versions": "engine_versions"}
+_MAPS = {"models": "models", "model-folders": "model_folders", "engine-versions": "default_versions"}
 
 
 class _Reader:
@@ -131,9 +133,9 @@ class _Reader:
             place = root.get("fail-on") or root.get("fail_on") or root
             self._wrong(place, f"fail-on must be one of {', '.join(FAIL_ON)}")
             del values["fail_on"]
-        if "engine_versions" in values:
-            versions = values["engine_versions"]
-            values["engine_versions"] = {name: text.lstrip("=").removeprefix("v") for name, text in versions.items()}
+        if "default_versions" in values:
+            versions = values["default_versions"]
+            values["default_versions"] = {name: text.lstrip("=").removeprefix("v") for name, text in versions.items()}
         if "rules" in values:
             values["rules"] = tuple(os.path.join(os.path.dirname(self._path), folder) for folder in values["rules"])
         return Settings(**values)

@@ -50,7 +50,7 @@ def test_everything_that_may_stand_in_it(tmp_path: Path) -> None:
         assume_accelerator="H100-80GB-SXM",
         models={"/models/x": "Qwen/Qwen3-8B"},
         model_folders={"/mnt/models": "./models"},
-        engine_versions={"vllm": "0.11.0"},
+        default_versions={"vllm": "0.11.0"},
         select=("memory", "engine"),
         ignore=("image-not-pinned",),
         fail_on="warning",

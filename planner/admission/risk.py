@@ -17,13 +17,15 @@ Of these, only the share that comes from growth preempts anybody: a prompt that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import erfc, exp, expm1, inf, pi, sqrt
 
 from planner.admission.mix import Mix
 from planner.record import NamedTuple
 
-_STEPS = 60
+#: no sum is tilted further than this
+_STEEPEST = 1e4
+#: share of the largest possible sum from which on the approximation is not trusted alone
+_END_OF_RANGE = 0.8
 
 
 class Overflow(NamedTuple):
@@ -42,12 +44,17 @@ def overflow(mix: Mix, running: float, blocks: float, *, prompts_wait: bool = Tr
     ``prompts_wait``: whether admission looks at the whole prompt; else a prompt that is let in too early preempts too.
     """
     room = blocks - mix.shared
-    if running <= 0 or room >= running * mix.most:
-        return Overflow(0.0, 0.0, 0.0, 0.0)
+    if running <= 1 or room >= running * mix.most:
+        return Overflow(0.0, 0.0, 0.0, 0.0)  # alone it fits: the engine made sure of that when it started
     if room <= running * mix.mean:
         return _saturated(mix, running, room)
-    tilt = _tilt_for(lambda t: running * mix.moments(t)[1] - room)
-    return _at(mix, running, tilt, prompts_wait)[1]
+    tilt = _tilt_of_level(mix, room / running)
+    found = _at(mix, running, tilt, prompts_wait)[1]
+    if room < _END_OF_RANGE * running * mix.most:
+        return found
+    # Where all requests would have to be at their longest the approximation breaks down, and rises; fewer blocks bound it.
+    lower = [_at(mix, running, tilt * part, prompts_wait)[1] for part in (0.8, 0.6, 0.4, 0.2)]
+    return min((found, *lower), key=lambda each: each.risk)
 
 
 def blocks_needed(mix: Mix, running: int, risk: float, *, prompts_wait: bool = True) -> int:
@@ -55,10 +62,23 @@ def blocks_needed(mix: Mix, running: int, risk: float, *, prompts_wait: bool = T
     if running <= 0:
         return mix.shared
     most = running * mix.most
-    if len(mix.held) == 1:
+    if running == 1 or len(mix.held) == 1:
         return mix.shared + _up(most)
-    tilt = _tilt_for(lambda t: risk - _at(mix, running, t, prompts_wait)[1].risk)
-    return mix.shared + _up(min(most, _at(mix, running, tilt, prompts_wait)[0]))
+    # The risk falls as the tilt rises, up to where the approximation breaks down: the first tilt that keeps it counts.
+    low = 0.0
+    high = 0.1 / sqrt(running * mix.variance)
+    while _at(mix, running, high, prompts_wait)[1].risk > risk:
+        low, high = high, 1.5 * high
+        if high * mix.most > 1e4:
+            return mix.shared + _up(most)
+    while high > 1.002 * low and high * sqrt(running * mix.variance) > 1e-3:
+        middle = (low + high) / 2
+        if _at(mix, running, middle, prompts_wait)[1].risk > risk:
+            low = middle
+        else:
+            high = middle
+    # One of the longest must fit whoever else runs: the engine does not start otherwise.
+    return mix.shared + _up(min(most, max(mix.most, _at(mix, running, high, prompts_wait)[0])))
 
 
 def most_running(mix: Mix, blocks: int, risk: float, *, prompts_wait: bool = True, at_most: int = 1 << 30) -> int:
@@ -216,19 +236,17 @@ def _lugannani_rice(tilt: float, cumulant: float, level: float, variance: float)
     return min(bound, max(0.0, tail)), normal / sqrt(variance)
 
 
-def _tilt_for(rising: Callable[[float], float]) -> float:
-    """The tilt at which a function that rises with it passes zero (bisection on a logarithmic scale)."""
-    low, high = 1e-9, 1e3
-    if rising(low) >= 0:
-        return low
-    for _ in range(_STEPS):
-        middle = sqrt(low * high)
-        if rising(middle) >= 0:
-            high = middle
-        else:
+def _tilt_of_level(mix: Mix, level: float) -> float:
+    """The tilt under which a running request holds ``level`` blocks on average (above the mean, below the most)."""
+    low, high = 0.0, 1 / max(1e-9, mix.most - mix.mean)
+    while mix.moments(high)[1] < level and high < _STEEPEST:
+        low, high = high, 2 * high
+    while high > 1.001 * low and high > 1e-9:
+        middle = (low + high) / 2
+        if mix.moments(middle)[1] < level:
             low = middle
-        if high < 1.002 * low:
-            break
+        else:
+            high = middle
     return high
 
 

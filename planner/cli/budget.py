@@ -96,7 +96,9 @@ def _from_options(
     if modules is None:
         config = EngineConfig(name, assumed(version, "--engine"), (), reference, {})
     else:
-        release = (version or configured.engine_versions.get(name, "")).removeprefix("v")
+        release = (version or {**configured.default_versions, **configured.engine_versions}.get(name, "")).removeprefix(
+            "v"
+        )
         stated = Fact(release, Provenance("option", "--engine")) if release else newest(modules)
         platform = _platform(configured.accelerator or configured.assume_accelerator)
         config = modules.parse_argv(list(flags), version=stated, model=reference, platform=platform)

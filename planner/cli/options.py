@@ -71,7 +71,6 @@ def settings(
             assume_accelerator=assume_accelerator or base.assume_accelerator,
             models={**base.models, **_pairs(model_map, "--model-map")},
             engine_versions={
-                **base.engine_versions,
                 **{name: value.removeprefix("v") for name, value in _pairs(engine_version, "--engine-version").items()},
             },
             exclude=(*base.exclude, *exclude),

@@ -67,10 +67,11 @@ def test_blocks_risk_and_requests_answer_each_other(name: str, running: int, ris
     assert running * found.mean <= blocks <= running * found.most + 1
     assert overflow(found, running, blocks + 1).risk <= risk * 1.05
     # No fewer would do: exactly where there are enough requests for the blocks to be fine-grained.
-    assert overflow(found, running, 0.93 * blocks - 2).risk > risk or blocks >= 0.95 * running * found.most
+    if found.most + 1 < blocks < 0.95 * running * found.most:
+        assert overflow(found, running, 0.93 * blocks - 2).risk > risk
     assert most_running(found, blocks + 1, risk) >= running - 1 - running // 50
     assert blocks_needed(found, running, risk / 2) >= blocks
-    assert blocks_needed(found, running + 1, risk) > blocks
+    assert blocks_needed(found, running + 1, risk) >= blocks
     # Versions that admit by the first chunk alone need more.
     assert blocks_needed(found, running, risk, prompts_wait=False) >= 0.99 * blocks
 

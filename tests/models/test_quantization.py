@@ -147,3 +147,14 @@ def test_a_hostile_ignore_list_takes_bounded_time() -> None:
     hostile["ignore"] = [f"re:.*a{i}.*b.*c.*d.*$" for i in range(1000)]
     with pytest.raises(UnknownModel):
         quantized(hostile)
+
+
+def test_a_cache_scheme_may_be_written_as_a_word() -> None:
+    weights = {"num_bits": 8, "type": "float", "strategy": "tensor"}
+    for scheme, hint in (("FP8", "fp8"), ({"num_bits": 8, "type": "float"}, "fp8"), (None, None)):
+        model = quantized(compressed(weights, {"num_bits": 8}, kv_cache_scheme=scheme))
+        assert model.kv_cache_dtype_hint == hint
+    modelopt = {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": "FP8"}
+    assert quantized(modelopt).kv_cache_dtype_hint == "fp8"
+    with pytest.raises(UnknownModel):
+        quantized(compressed(weights, {"num_bits": 8}, kv_cache_scheme="something else"))
