@@ -80,6 +80,10 @@ class Project(NamedTuple):
     engines: int
 
 
+#: Engines whose budget is shown, and is too unsure for a verdict.
+_UNCALIBRATED = ("tgi", "trtllm")
+
+
 def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_memory: int | None = None) -> Project:
     """Plans for every engine that the files start. References between files resolve; nothing raises on bad input.
 
@@ -260,6 +264,11 @@ def complete(
     sizes = dict(modules.size_flags)
     unknown = [gap for gap in unknown if gap.fact.removeprefix("engine.flags.") not in sizes]
     unknown += size_gaps(engine, sizes)
+    if modules.name in _UNCALIBRATED:
+        reason = (
+            f"the memory model of {modules.label} has no start-up logs behind it; planner budget shows its estimate"
+        )
+        unknown.append(Unknown("engine.memory", reason, "measure a start and state it: planner/memory", base.position))
     model, provenance, gated = _model(base, settings, overrides, mapped, unknown, allow_local)
     accelerators = _accelerators(base, settings, unknown)
     if base.gpus_per_pod is None and base.container is not None:

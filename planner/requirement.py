@@ -81,6 +81,8 @@ def smallest_device(
         return tier if tier < len(tiers) else None
 
     last = len(tiers) - 1
+    if budget(last).verdict == "unknown":
+        return None
     maybe = sure = None
     if budget(last).verdict in ("fits", "may-not-fit"):
         guess = min(last, bisect_left([tier.memory.expected for tier in tiers], _needed(budget(last))))

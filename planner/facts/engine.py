@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from planner.plan import Plan
 
 
+#: What the engines call the longest request.
+_LENGTH_FLAGS = ("max-model-len", "context-length", "max-total-tokens", "max-seq-len")
+
+
 def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     engine = plan.engine
     facts: dict[str, Any] = {
@@ -67,7 +71,7 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         # Told "auto", the engine takes the longest length that fits; it never refuses for its sake.
         facts["max_model_len"] = fitted.low
     facts["derived_max_model_len"] = config.derived_max_model_len
-    facts["max_model_len_given"] = "max-model-len" in engine.flags
+    facts["max_model_len_given"] = any(name in engine.flags for name in _LENGTH_FLAGS)
     # An explicit 16-bit type is taken at its word; "auto" falls back to float16 where bfloat16 is missing.
     facts["dtype_auto_refused"] = config.version < (0, 7) and config.dtype.value == "bfloat16"
     facts["dtype_given"] = "dtype" in engine.flags

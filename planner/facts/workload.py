@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from planner.plan import Plan
 
 
+#: Kinds whose pod template becomes the pod as it is written. Operators of other kinds add to it: volumes, probes, GPUs.
+_TAKEN_AS_WRITTEN = frozenset(
+    """Pod Deployment StatefulSet DaemonSet ReplicaSet ReplicationController Job CronJob PodTemplate LeaderWorkerSet
+    StormService RoleBasedGroup ModelServing Rollout DeploymentConfig JobSet""".split()
+)
+
+
 def workload_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     workload = plan.workload
     if workload is None:
@@ -21,6 +28,7 @@ def workload_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
         "name": workload.name,
         "namespace": workload.namespace,
         "group_size": workload.group_size,
+        "as_written": workload.kind in _TAKEN_AS_WRITTEN,
     }
     if workload.replicas is not None:
         facts["replicas"] = workload.replicas

@@ -20,7 +20,12 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
 
 def embedded_values(node: Node | None, reading: Reading) -> Node | None:
     """Values that stand in a string as YAML."""
-    if node is None or node.kind != "scalar" or not node.text.strip() or not reading.spend_characters(4 * len(node.text)):
+    if (
+        node is None
+        or node.kind != "scalar"
+        or not node.text.strip()
+        or not reading.spend_characters(4 * len(node.text))
+    ):
         return None
     root, problems = embedded(node)
     return root if root is not None and root.kind == "mapping" and not problems else None
