@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from planner.record import NamedTuple
@@ -23,10 +24,15 @@ class Requirement(NamedTuple):
 
     low: int
     expected: int
-    high: int
+    settle: Callable[[], int]
     accelerators: tuple[str, ...]
     largest_known: int
     largest_name: str
+
+    @property
+    def high(self) -> int:
+        """The unfavourable end, worked out when somebody asks."""
+        return self.settle()
 
 
 def _may_be(plan: Plan, product: Accelerator) -> bool:
@@ -83,18 +89,24 @@ def smallest_device(
     last = len(tiers) - 1
     if budget(last).verdict == "unknown":
         return None
-    maybe = sure = None
+    maybe = None
+    guess = last
     if budget(last).verdict in ("fits", "may-not-fit"):
         guess = min(last, bisect_left([tier.memory.expected for tier in tiers], _needed(budget(last))))
         maybe = first(guess, ("fits", "may-not-fit"))
-        sure = first(guess, ("fits",))
     largest = products[-1]
     beyond = largest.memory.high + 1
+
+    @cache
+    def settle() -> int:
+        sure = first(guess, ("fits",)) if maybe is not None else None
+        return tiers[sure].memory.expected if sure is not None else beyond
+
     least = tiers[maybe].memory.expected if maybe is not None else beyond
     return Requirement(
         low=least,
         expected=least,
-        high=tiers[sure].memory.expected if sure is not None else beyond,
+        settle=settle,
         accelerators=tuple(p.name for p in products if p.memory.expected >= least) if maybe is not None else (),
         largest_known=largest.memory.high,
         largest_name=largest.name,

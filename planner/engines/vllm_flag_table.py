@@ -78,26 +78,23 @@ class FlagTable:
         self.flags: dict[str, FlagSpec] = {}
         self.options: dict[str, Option] = {}
         self.inactive: dict[str, Option] = {}
+        twins = version >= _TWINS_SINCE
+        late: list[tuple[dict[str, Option], str, Option]] = []
+        # Releases share most variants of flags, so that the table of a second release costs little.
+        made: dict[Any, tuple[FlagSpec, _Pairs, _Pairs]] = document.setdefault("made", {})
         for name, variants in document["flags"].items():
-            spec = self.flags[name] = _variant(name, variants, version)
-            self._spell(spec, self.options if spec.active else self.inactive)
+            place, active = _chosen(variants, version)
+            key = (name, place, active, twins)
+            if key not in made:
+                made[key] = _spelled(name, variants, place, active, twins)
+            spec, spelled, opposite = made[key]
+            self.flags[name] = spec
+            target = self.options if spec.active else self.inactive
+            target.update(spelled)
+            late += [(target, *pair) for pair in opposite]
+        for target, spelling, option in late:
+            target.setdefault(spelling, option)
         self._sorted: list[str] | None = None
-
-    def _spell(self, spec: FlagSpec, target: dict[str, Option]) -> None:
-        positive, negative = Option(spec, False), Option(spec, True)
-        spellings = ["--" + spec.name, *spec.aliases]
-        for spelling in spellings:
-            target[spelling] = positive
-        if spec.kind != "switch":
-            return
-        for spelling in spellings:
-            if not spelling.startswith("--"):
-                continue
-            target["--no-" + spelling[2:]] = negative
-            if self.version >= _TWINS_SINCE:
-                for prefix, twin in (("--enable-", "--disable-"), ("--disable-", "--enable-")):
-                    if spelling.startswith(prefix):
-                        target.setdefault(twin + spelling[len(prefix) :], negative)
 
     def starting_with(self, prefix: str) -> list[str]:
         """The spellings of this release that begin with ``prefix``, in order."""
@@ -160,14 +157,40 @@ class FlagTable:
         return spec is not None and spec.active
 
 
-def _variant(name: str, variants: list[dict[str, Any]], version: tuple[int, ...]) -> FlagSpec:
-    """The variant that holds for ``version``; where the release does not have the flag, the nearest one, inactive."""
-    chosen, active = variants[0], False
-    for variant in variants:
+def _chosen(variants: list[dict[str, Any]], version: tuple[int, ...]) -> tuple[int, bool]:
+    """(place of the variant that holds for ``version``, whether the release has the flag); where it does not, the nearest."""
+    chosen, active = 0, False
+    for place, variant in enumerate(variants):
         if "since" in variant and _key(variant["since"]) > version:
             break
-        chosen = variant
+        chosen = place
         active = "until" not in variant or version < _key(variant["until"])
+    return chosen, active
+
+
+_Pairs = tuple[tuple[str, Option], ...]
+
+
+def _spelled(
+    name: str, variants: list[dict[str, Any]], place: int, active: bool, twins: bool
+) -> tuple[FlagSpec, _Pairs, _Pairs]:
+    """A variant of a flag, its spellings, and those of an opposite that gives way to a flag of that name."""
+    spec = _spec(name, variants, variants[place], active)
+    positive, negative = Option(spec, False), Option(spec, True)
+    spellings = ["--" + name, *spec.aliases]
+    spelled = [(spelling, positive) for spelling in spellings]
+    opposite = []
+    for spelling in spellings if spec.kind == "switch" else ():
+        if not spelling.startswith("--"):
+            continue
+        spelled.append(("--no-" + spelling[2:], negative))
+        for prefix, twin in (("--enable-", "--disable-"), ("--disable-", "--enable-")) if twins else ():
+            if spelling.startswith(prefix):
+                opposite.append((twin + spelling[len(prefix) :], negative))
+    return spec, tuple(spelled), tuple(opposite)
+
+
+def _spec(name: str, variants: list[dict[str, Any]], chosen: dict[str, Any], active: bool) -> FlagSpec:
     return FlagSpec(
         name,
         chosen["kind"],

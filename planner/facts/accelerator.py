@@ -35,7 +35,6 @@ def accelerator_facts(plan: Plan) -> dict[str, Any]:
         facts["required"] = {
             "low": need.low,
             "expected": need.expected,
-            "high": need.high,
             "names": list(need.accelerators[:8]),
             "largest": need.largest_known,
             "largest_name": need.largest_name,

@@ -9,7 +9,7 @@ from typing import cast
 from planner.documents.document import Document, Problem
 from planner.documents.node import Node
 from planner.record import NamedTuple
-from planner.workloads.fields import LimitReached, Reading
+from planner.workloads.fields import LimitReachedError, Reading
 from planner.workloads.objects import Objects
 from planner.workloads.workload import Workload
 
@@ -159,7 +159,7 @@ def extract(documents: Sequence[Document]) -> Extraction:
         reading.start_document()
         try:
             found = _reader(module)(document, kind, reading)
-        except LimitReached:
+        except LimitReachedError:
             continue
         if found and kind and not document.api_version:
             reading.problem(document.root.get("kind") or document.root, f"this {kind} has no `apiVersion`")

@@ -23,7 +23,7 @@ _ITEMS_PER_RUN_AND_DOCUMENT = 500
 _EXPANDED_CHARACTERS = 16 * 2**20
 
 
-class LimitReached(Exception):
+class LimitReachedError(Exception):
     """Nothing more of a document may be read (``Reading.spend`` said so and has recorded the problem)."""
 
 

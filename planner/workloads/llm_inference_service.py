@@ -232,7 +232,7 @@ def _with_claim(item: Pod, document: Document) -> Pod:
     """Devices that annotations ask for by dynamic resource allocation."""
     annotations: dict[str, Fact[str]] = item.annotations
     device_class = annotations.get(_DEVICE_CLASS)
-    if device_class is None:
+    if device_class is None or not item.containers:
         return item
     place = document.root.get("metadata", "annotations", _DEVICE_COUNT)
     node = place or document.root.get("metadata", "annotations", _DEVICE_CLASS) or document.root

@@ -109,7 +109,7 @@ def container_pod(
 def filled(item: Pod) -> Pod:
     """The pod, which must have a container: it lacks one only where no more may be read."""
     if not item.containers:
-        raise f.LimitReached
+        raise f.LimitReachedError
     return item
 
 
