@@ -90,16 +90,19 @@ def smallest_device(
     if budget(last).verdict == "unknown":
         return None
     maybe = None
-    guess = last
     if budget(last).verdict in ("fits", "may-not-fit"):
-        guess = min(last, bisect_left([tier.memory.expected for tier in tiers], _needed(budget(last))))
-        maybe = first(guess, ("fits", "may-not-fit"))
+        # Accepted is what fits at the favourable end: the least of every term on the most that a device reports.
+        enough = bisect_left([tier.memory.high for tier in tiers], _needed(budget(last), "low"))
+        maybe = first(min(last, enough), ("fits", "may-not-fit"))
     largest = products[-1]
     beyond = largest.memory.high + 1
 
     @cache
     def settle() -> int:
-        sure = first(guess, ("fits",)) if maybe is not None else None
+        if maybe is None:
+            return beyond
+        enough = bisect_left([tier.memory.low for tier in tiers], _needed(budget(last), "high"))
+        sure = first(min(last, enough), ("fits",))
         return tiers[sure].memory.expected if sure is not None else beyond
 
     least = tiers[maybe].memory.expected if maybe is not None else beyond
@@ -121,12 +124,14 @@ def _tiers(products: list[Accelerator]) -> list[Accelerator]:
     return list(tiers.values())
 
 
-def _needed(budget: MemoryBudget) -> float:
-    """Bytes of device memory that the expected terms of a budget and one request of the maximum length ask for."""
+def _needed(budget: MemoryBudget, end: str) -> float:
+    """Bytes of device memory that the terms of a budget, at their ``low`` or ``high`` end, and one request of the maximum
+    length ask for."""
     needed = 0.0
     for rank in budget.ranks:
         share = rank.bytes("requested").expected / max(1, rank.bytes("device").expected)
-        used = sum(rank.bytes(name).expected for name in ("weights", "activations", "non_torch", "graphs"))
+        names = ["weights", "activations", "non_torch"] + (["graphs"] if rank.terms["graphs"].counted else [])
+        used = sum(getattr(rank.bytes(name), end) for name in names)
         request = rank.kv.blocks_per_request * rank.kv.bytes_per_block if rank.kv else 0
         needed = max(needed, (used + request) / max(share, 0.01))
     return needed

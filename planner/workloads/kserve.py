@@ -201,8 +201,8 @@ def _own_pod(predictor: Node, model: Node | None, document: Document, reading: R
         },
     )
     annotations = object_annotations(document, reading)
-    item = read_pod(template, document.namespace, document.file, reading, annotations=annotations)
-    return filled(item) if model is not None else item
+    own_pod = read_pod(template, document.namespace, document.file, reading, annotations=annotations)
+    return filled(own_pod) if model is not None else own_pod
 
 
 def _model_uri(predictor: Node, model: Node | None) -> Fact[str] | None:

@@ -35,6 +35,7 @@ ENGINES = {
     "dynamo:vllm": {"dynamo-vllm", "vllm"},
     "dynamo:sglang": {"dynamo-sglang", "sglang"},
     "dynamo:trtllm": {"dynamo-trtllm", "trtllm"},
+    "trtllm": {"trtllm", "triton"},  # by itself, or inside of Triton
 }
 #: Files whose sizes or GPUs the index does not state because an operator derives them, with (tensor, GPUs).
 DERIVED = {
