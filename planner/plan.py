@@ -89,15 +89,30 @@ def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_mem
 
     ``kv_cache_memory``: bytes of each rank's cache, taken as given.
     """
-    from planner.engines.detect import find_engines
-    from planner.stated import starts_of
+    extraction = extract_files(files)
+    plans, engines = plan_workloads(extraction.workloads, settings, kv_cache_memory=kv_cache_memory)
+    problems = [problem for content in files for problem in content.problems]
+    notices = [notice for content in files for notice in content.notices]
+    return Project(tuple(files), extraction, plans, (*problems, *extraction.problems), tuple(notices), engines)
+
+
+def extract_files(files: Sequence[FileContent]) -> Extraction:
+    """The workloads of all files together."""
     from planner.workloads.extract import extract
 
-    documents = [document for content in files for document in content.documents]
-    extraction = extract(documents)
+    return extract([document for content in files for document in content.documents])
+
+
+def plan_workloads(
+    workloads: Sequence[Workload], settings: Settings, *, kv_cache_memory: int | None = None
+) -> tuple[tuple[Plan, ...], int]:
+    """(plans, number of engines) of some workloads."""
+    from planner.engines.detect import find_engines
+    from planner.stated import starts_of
+
     plans: list[Plan] = []
     engines = 0
-    for workload in extraction.workloads:
+    for workload in workloads:
         for pod in workload.pods:
             for container in pod.containers:
                 if container.init and not container.sidecar:
@@ -108,9 +123,7 @@ def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_mem
                 if starts:
                     engines += 1
                     plans.extend(_plan_start(workload, pod, container, starts, settings, kv_cache_memory))
-    problems = [problem for content in files for problem in content.problems]
-    notices = [notice for content in files for notice in content.notices]
-    return Project(tuple(files), extraction, tuple(plans), (*problems, *extraction.problems), tuple(notices), engines)
+    return tuple(plans), engines
 
 
 def annotation(workload: Workload, pod: Pod, name: str) -> Fact[str] | None:

@@ -99,7 +99,7 @@ else:
             body = {field: _tuplegetter(place, field) for place, field in enumerate(names)}
             methods = {
                 "__new__": _tuple_new, "__repr__": _tuple_repr, "_replace": _tuple_replace, "_asdict": _tuple_asdict,
-                "_make": _tuple_make, "__getnewargs__": tuple, "__slots__": (), "_fields": names,
+                "_make": _tuple_make, "__getnewargs__": _tuple_values, "__slots__": (), "_fields": names,
                 "_field_defaults": defaults, "__match_args__": names, "_required": len(names) - len(defaults),
                 "_tail": tuple(defaults.get(field) for field in names),
             }  # fmt: skip
@@ -138,6 +138,9 @@ else:
         if changes:
             raise ValueError(f"{type(self).__name__} has no fields {', '.join(changes)}")
         return made
+
+    def _tuple_values(self):
+        return tuple(self)
 
     def _tuple_asdict(self):
         return dict(zip(self._fields, self, strict=True))

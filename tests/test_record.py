@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 import typing
 from typing import Any
 
@@ -42,7 +44,14 @@ class Derived(Base):
 
 @pytest.mark.parametrize(
     ("args", "options"),
-    [((1,), {}), ((1, "y"), {}), ((1, "y", (2,)), {}), ((), {"a": 1}), ((1,), {"c": (3,)}), ((), {"c": (), "a": 0, "b": ""})],
+    [
+        ((1,), {}),
+        ((1, "y"), {}),
+        ((1, "y", (2,)), {}),
+        ((), {"a": 1}),
+        ((1,), {"c": (3,)}),
+        ((), {"c": (), "a": 0, "b": ""}),
+    ],
 )
 def test_a_named_tuple_is_made_as_the_library_makes_it(args: Any, options: Any) -> None:
     ours, theirs = Ours(*args, **options), Theirs(*args, **options)
@@ -55,7 +64,8 @@ def test_a_named_tuple_is_made_as_the_library_makes_it(args: Any, options: Any) 
 
 
 @pytest.mark.parametrize(
-    ("args", "options"), [((), {}), ((1, "y", (), 4), {}), ((1,), {"a": 2}), ((1,), {"d": 2}), ((1, "y", ()), {"b": "z"})]
+    ("args", "options"),
+    [((), {}), ((1, "y", (), 4), {}), ((1,), {"a": 2}), ((1,), {"d": 2}), ((1, "y", ()), {"b": "z"})],
 )
 def test_wrong_fields_are_refused(args: Any, options: Any) -> None:
     for kind in (Ours, Theirs):
@@ -69,6 +79,13 @@ def test_named_tuples_have_properties_and_refuse_unknown_replacements() -> None:
         Ours(1)._replace(d=1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
         Ours(1).a = 2  # type: ignore[misc]
+
+
+def test_named_tuples_can_be_pickled_and_copied() -> None:
+    one = Ours(1, "y", (2, 3))
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert copy.deepcopy(one) == one
+    assert type(copy.copy(one)) is Ours
 
 
 def test_dataclasses_inherit_compare_and_are_frozen() -> None:

@@ -83,8 +83,20 @@ def evaluate(
                     else:
                         finding = _finding(rule, case_number, subject, facts, place)
                         findings.setdefault((finding.rule, finding.position, finding.message), finding)
-    ordered_findings = sorted(findings.values(), key=lambda finding: finding.sort_key)
-    return Outcome(tuple(ordered_findings), tuple(missing.values()), frozenset(silenced))
+    return together([Outcome(tuple(findings.values()), tuple(missing.values()), frozenset(silenced))])
+
+
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """One outcome of several shares of a run: in file order and without repetitions, however the run was shared."""
+    findings = {(f.rule, f.position, f.message): f for part in outcomes for f in part.findings}
+    missing = {
+        (g.rule, g.workload, g.container, g.fact, g.position): g for part in outcomes for g in part.not_evaluated
+    }
+    return Outcome(
+        tuple(sorted(findings.values(), key=lambda finding: finding.sort_key)),
+        tuple(sorted(missing.values(), key=lambda gap: gap.sort_key)),
+        frozenset().union(*(part.silenced for part in outcomes)),
+    )
 
 
 def check(rules: Iterable[Rule]) -> None:

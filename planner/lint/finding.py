@@ -44,3 +44,10 @@ class NotEvaluated(NamedTuple):
     reason: str
     remedy: str
     position: Position | None = None
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str, str, str, str]:
+        """File order, then by the missing fact."""
+        place = self.position
+        where = (place.file, place.line, place.column) if place else ("", 0, 0)
+        return (*where, self.workload, self.container, self.fact, self.rule)

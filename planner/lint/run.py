@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.lint.evaluate import Subject, check, evaluate
+from planner.lint.evaluate import Outcome, Subject, check, evaluate, together
 from planner.lint.rule import BrokenRule, Rule, built_in_rules, load_folder
 from planner.report.result import LintResult
 
@@ -71,13 +71,22 @@ def lint(
     files: Sequence[FileContent], rules: Sequence[Rule], settings: Settings, problems: Sequence[Problem] = ()
 ) -> LintResult:
     """Plans everything that the files start, evaluates the rules, and sets suppressed findings apart."""
+    from planner.lint.shares import in_shares, shares
     from planner.lint.suppress import collect, sift
-    from planner.plan import plan_files
+    from planner.plan import extract_files, plan_workloads
 
-    project = plan_files(files, settings)
-    outcome = evaluate(rules, _subjects(project.plans), settings.parameters)
+    extraction = extract_files(files)
+    workloads = extraction.workloads
+
+    def judge(share: int, count: int) -> tuple[Outcome, int]:
+        plans, engines = plan_workloads(workloads[share::count], settings)
+        return evaluate(rules, _subjects(plans), settings.parameters), engines
+
+    judged = in_shares(judge, shares(len(workloads)))
+    outcome = together([part for part, _ in judged])
     documents = [document for content in files for document in content.documents]
-    suppressions, comment_problems = collect(documents, project.extraction.workloads)
+    suppressions, comment_problems = collect(documents, workloads)
+    unread = [problem for content in files for problem in content.problems]
     evaluated = {rule.id for rule in rules}
     sifted = sift(outcome, suppressions, evaluated, evaluated | {rule.id for rule in built_in_rules()})
     return LintResult(
@@ -85,13 +94,13 @@ def lint(
         suppressed=sifted.suppressed,
         unused_suppressions=sifted.unused,
         not_evaluated=outcome.not_evaluated,
-        problems=(*problems, *project.problems, *comment_problems),
-        notices=project.notices,
+        problems=(*problems, *unread, *extraction.problems, *comment_problems),
+        notices=tuple(notice for content in files for notice in content.notices),
         rules=tuple(rules),
         lines={content.file: content.lines for content in files if content.lines},
         files=len(files),
-        workloads=len(project.extraction.workloads),
-        engines=project.engines,
+        workloads=len(workloads),
+        engines=sum(engines for _, engines in judged),
         fail_on=settings.fail_on,
         strict=settings.strict,
     )

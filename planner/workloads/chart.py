@@ -211,7 +211,7 @@ def from_values(
     pod = changed(
         pod,
         command=tuple(words_of_command or words(at, *command)) or None,
-        args=(*first, *sizes, *arguments, hidden(values, reason)) if command or words_of_command else None,
+        args=(*first, *sizes, *arguments, hidden(at, reason)) if command or words_of_command else None,
         engine=engine,
         model=stated_model(model),
         env_unknown=(*container.env_unknown, "The chart"),
