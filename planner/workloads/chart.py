@@ -157,6 +157,8 @@ def from_values(
             continue
         own = node if node.kind != "mapping" else None
         arguments += listed(own) if own is not None else _switches(f.entries(node))
+    if engine == "vllm" and names(arguments, "model"):
+        command = ("python3", "-m", "vllm.entrypoints.openai.api_server")  # ``vllm serve`` has no --model
     at = model or image or values
     sizes: list[Arg] = []
     shared = around.get("tensorrtLLM")

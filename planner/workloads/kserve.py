@@ -47,7 +47,7 @@ _VARIABLE = re.compile(r"\{\{-?\s*\.(Name|Namespace|Annotations\.[\w./-]+|Labels
 #: What a format or a runtime's name says about a runtime that is not among the inputs: (word, engine, command).
 _KNOWN_RUNTIMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("nim", "nim", ()),
-    ("vllm", "vllm", ("vllm", "serve")),
+    ("vllm", "vllm", ("python3", "-m", "vllm.entrypoints.openai.api_server")),
     ("sglang", "sglang", ("python3", "-m", "sglang.launch_server")),
     ("tgi", "tgi", ("text-generation-launcher",)),
     ("caikit", "tgi", ("text-generation-launcher",)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from planner.documents.read import read_bytes
+from planner.lint.run import lint, select_rules
 from planner.plan import Plan, plan_files
 from planner.settings import Settings
 from tests.workloads.planning import flag_line, gaps, plan, plans, summary
@@ -195,3 +196,11 @@ def test_broken_values_in_a_string_are_left_alone():
         "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: x}\nspec:\n  valuesContent: |\n    vllm: [a\n"
     )
     assert not plans(text)
+
+
+def test_model_as_a_flag_is_no_mistake():
+    text = "image: {repository: vllm/vllm-openai, tag: v0.10.1}\nargs: [--model, Qwen/Qwen3-8B]\n# gpu\n"
+    (found,) = values(text)
+    assert summary(found).startswith("vllm Qwen/Qwen3-8B")
+    result = lint([read_bytes(text.encode(), "values.yaml")], select_rules(Settings()), Settings())
+    assert all(finding.severity != "error" for finding in result.findings)
