@@ -13,8 +13,24 @@ if TYPE_CHECKING:
 
 #: Kinds whose pod template becomes the pod as it is written. Operators of other kinds add to it: volumes, probes, GPUs.
 _TAKEN_AS_WRITTEN = frozenset(
-    """Pod Deployment StatefulSet DaemonSet ReplicaSet ReplicationController Job CronJob PodTemplate LeaderWorkerSet
-    StormService RoleBasedGroup ModelServing Rollout DeploymentConfig JobSet""".split()
+    [
+        "Pod",
+        "Deployment",
+        "StatefulSet",
+        "DaemonSet",
+        "ReplicaSet",
+        "ReplicationController",
+        "Job",
+        "CronJob",
+        "PodTemplate",
+        "LeaderWorkerSet",
+        "StormService",
+        "RoleBasedGroup",
+        "ModelServing",
+        "Rollout",
+        "DeploymentConfig",
+        "JobSet",
+    ]
 )
 
 

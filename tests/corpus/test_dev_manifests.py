@@ -127,9 +127,7 @@ def share(found: list[Check], field: str) -> float:
 def test_every_file_is_read_or_has_a_true_syntax_error() -> None:
     """Two of the files are broken: merge conflict markers, and a key that stands twice."""
     broken = {
-        slug: list(project.files[0].problems)
-        for slug, project in projects().items()
-        if project.files[0].problems
+        slug: list(project.files[0].problems) for slug, project in projects().items() if project.files[0].problems
     }
     assert (
         set(broken)
