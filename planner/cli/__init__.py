@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 #: command → what it is for; the module of the same name in this package has the click command ``command``.
 COMMANDS = {
@@ -28,7 +29,7 @@ def main() -> None:
         if _is_plain_lint(arguments):
             from planner.cli.plain_lint import run
 
-            sys.exit(run(arguments[1:]))
+            _leave(run(arguments[1:]))
         from planner.cli.app import cli
 
         cli()
@@ -38,6 +39,17 @@ def main() -> None:
 
         print_exc()
         sys.exit(2)
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process at once: taking the interpreter apart takes a tenth of the time of linting a manifest, and there
+    is nothing that it would still have to close. (Not where standard output is broken: Python then says so itself.)"""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.exit(code)
+    os._exit(code)
 
 
 def _is_plain_lint(arguments: list[str]) -> bool:

@@ -93,7 +93,8 @@ HEAVY = {
 def imported(place: Path, *arguments: str) -> set[str]:
     """The modules that a run has imported by its end, without those of a bare interpreter in this environment."""
     code = (
-        "import sys; before = set(sys.modules)\n"
+        "import os, sys; before = set(sys.modules)\n"
+        "os._exit = sys.exit\n"  # a plain lint run ends the process without unwinding
         "from planner.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "sys.stderr.write('\\n' + ' '.join(sorted(set(sys.modules) - before)))"
