@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from errno import ENOSPC
 from typing import Any, NoReturn
 
 #: command → what it is for; the module of the same name in this package has the click command ``command``.
@@ -33,7 +34,11 @@ def main() -> None:
         from planner.cli.app import cli
 
         cli()
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:  # nothing is written but the report
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            print(f"Error: the report could not be written: {error.strerror}", file=sys.stderr)
+            sys.exit(2)
         # Python's own exit code for a crash is 1, which here means "findings"; a crash means "not checked".
         from traceback import print_exc
 

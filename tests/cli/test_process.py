@@ -185,3 +185,19 @@ def test_no_subprocess_and_no_write_happens_in_a_lint_run(place: Path) -> None:
     )  # fmt: skip
     assert result.returncode == 1, result.stderr.decode()
     assert not (place / "z").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "arguments", [("lint", "error.yaml"), ("lint", "error.yaml", "--format", "json"), ("rules",)], ids=" ".join
+)
+def test_a_report_that_cannot_be_written_is_said_in_a_sentence(place: Path, arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "planner", *arguments],
+            cwd=place, stdout=full, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60,
+            check=False,
+        )  # fmt: skip
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"Error: the report could not be written: ")
+    assert b"Traceback" not in result.stderr
