@@ -12,12 +12,12 @@ from planner.documents.read import read_bytes
 
 
 def read(text: str, seconds: float = 2.0) -> FileContent:
-    start = time.perf_counter()
+    start = time.process_time()
     content = read_bytes(text.encode(), "f")
     for document in content.documents[:10]:
         document.root.plain()
         assert document.root.position.line >= 1
-    assert time.perf_counter() - start < seconds
+    assert time.process_time() - start < seconds
     return content
 
 
@@ -116,13 +116,13 @@ def test_long_lines(text: str) -> None:
 def test_long_scalars_give_many_positions() -> None:
     text = "a: >\n" + "  word\n" * 20_000 + 'b: "' + "\\x41" * 20_000 + '"\n'
     root = read_bytes(text.encode(), "f").documents[0].root
-    start = time.perf_counter()
+    start = time.process_time()
     for key in "ab":
         node = root.get(key)
         assert node is not None
         for offset in range(0, len(node.text), 5):
             node.position_at(offset)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_too_many_nodes() -> None:
