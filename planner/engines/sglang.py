@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from planner.engines.config import CommandLine, EngineConfig, Word
 from planner.engines.sglang_flag_table import flag_table
 from planner.engines.version import version_key
-from planner.engines.vllm import _OTHER_VARIABLES, _Arg, _Reader, _variable, _word_provenance, flag_provenance
-from planner.provenance import Fact, Unknown, from_file
-from planner.record import replace
+from planner.engines.vllm import _Arg, _Reader, _variable, _word_provenance, flag_provenance, with_model
+from planner.provenance import Fact, Unknown
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -59,24 +58,11 @@ def parse(
     its arguments. ``env``: name → ``EnvVar`` (or ``Fact[str]``). ``files``: absolute path → node of the text, for
     ``--config FILE``. Model and every value carry the place they stand at.
     """
-    reader = _SGLangReader(version_key(version.value, NEWEST_SGLANG), env or {}, files or {})
+    key = version_key(version.value, NEWEST_SGLANG)
+    reader = _SGLangReader(key, flag_table(key), env or {}, files or {})
     start, serve = _program_length(words)
     reader.read(list(words[start:]), serve)
-    return EngineConfig(
-        engine="sglang",
-        version=version,
-        version_key=reader.version,
-        model=reader.model_fact(version.value),
-        flags=reader.flags,
-        given=tuple(reader.given),
-        env=reader.environment(),
-        command_line=command_line,
-        image=image,
-        platform=platform,
-        unknown=tuple(reader.unknown),
-        positionals=tuple(reader.positionals),
-        argument_problems=tuple(reader.problems),
-    )
+    return reader.config("sglang", version, image, platform, command_line)
 
 
 def parse_argv(
@@ -89,10 +75,7 @@ def parse_argv(
 ) -> EngineConfig:
     """The configuration of flags behind ``planner budget … --``; ``model`` stands in where the flags name none."""
     words = [Word(text, None, True, "option") for text in flags]
-    config = parse(words, version=version, env=env, platform=platform)
-    if model is None or config.model is not None:
-        return config
-    return replace(config, model=model, unknown=tuple(gap for gap in config.unknown if gap.fact != "model"))
+    return with_model(parse(words, version=version, env=env, platform=platform), model)
 
 
 def _program_length(words: Sequence[Word]) -> tuple[int, bool]:
@@ -118,20 +101,9 @@ def _program_length(words: Sequence[Word]) -> tuple[int, bool]:
 class _SGLangReader(_Reader):
     """argparse's walk over the words, without what only vLLM's parser rewrites."""
 
-    def __init__(self, version: tuple[int, ...], env: Mapping[str, Any], files: Mapping[str, Node]) -> None:
-        # not the parent's own, which would load vLLM's table
-        self.version = version
-        self.env = env
-        self.files = files
-        self.table = flag_table(version)
-        self.flags = {}
-        self.given = []
-        self.unknown = []
-        self.positionals = []
-        self.problems = []
-        self.model = None
-        self.unknown_arguments = False
-        self.serve = False
+    variable_prefixes = ("SGLANG_", "SGL_")
+    memory_variables = _MEMORY_VARIABLES
+    serve = False
 
     def read(self, words: list[Word], serve: bool) -> None:
         """Read all arguments."""
@@ -188,18 +160,3 @@ class _SGLangReader(_Reader):
         else:
             self.unknown.append(Unknown("model", "no --model-path is given", _REMEDY))
         return None
-
-    def environment(self) -> dict[str, Fact[str]]:
-        """The variables that act as configuration, where their value is known."""
-        result: dict[str, Fact[str]] = {}
-        for name, variable in self.env.items():
-            if not name.startswith(("SGLANG_", "SGL_")) and name not in _OTHER_VARIABLES:
-                continue
-            if isinstance(variable, Fact):
-                result[name] = variable
-            elif variable.value is not None:
-                result[name] = from_file(variable.value, variable.node.position)
-            elif not variable.secret and name in _MEMORY_VARIABLES:
-                reason = variable.reason or "its value is not in the input"
-                self.unknown.append(Unknown(f"engine.env.{name}", reason, f"set {name} to a value"))
-        return result

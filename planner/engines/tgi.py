@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.engines.config import CommandLine, EngineConfig, FlagValue, Word
 from planner.engines.version import version_key
-from planner.engines.vllm import _OTHER_VARIABLES, _Arg, _convert, _Reader, _variable, flag_provenance
+from planner.engines.vllm import _OTHER_VARIABLES, _Arg, _convert, _Reader, _variable, flag_provenance, with_model
 from planner.engines.vllm_flag_table import FlagTable
-from planner.provenance import Fact, Position, Unknown, from_file
-from planner.record import replace
+from planner.provenance import Fact, Position, Unknown
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -84,24 +83,10 @@ def parse(
 ) -> EngineConfig:
     """The configuration that a command line and the container's variables stand for. Never raises on any input."""
     del files
-    reader = _TGIReader(version_key(version.value, NEWEST_TGI), env or {})
+    reader = _TGIReader(version_key(version.value, NEWEST_TGI), flag_table(), env or {}, {})
     start = 1 if words and words[0].text.rsplit("/", 1)[-1].startswith("text-generation-") else 0
     reader.read(list(words[start:]), False)
-    return EngineConfig(
-        engine="tgi",
-        version=version,
-        version_key=reader.version,
-        model=reader.model_fact(version.value),
-        flags=reader.flags,
-        given=tuple(reader.given),
-        env=reader.environment(),
-        command_line=command_line,
-        image=image,
-        platform=platform,
-        unknown=tuple(reader.unknown),
-        positionals=tuple(reader.positionals),
-        argument_problems=tuple(reader.problems),
-    )
+    return reader.config("tgi", version, image, platform, command_line)
 
 
 def parse_argv(
@@ -114,28 +99,15 @@ def parse_argv(
 ) -> EngineConfig:
     """The configuration of flags behind ``planner budget … --``; ``model`` stands in where the flags name none."""
     words = [Word(text, None, True, "option") for text in flags]
-    config = parse(words, version=version, env=env, platform=platform)
-    if model is None or config.model is not None:
-        return config
-    return replace(config, model=model, unknown=tuple(gap for gap in config.unknown if gap.fact != "model"))
+    return with_model(parse(words, version=version, env=env, platform=platform), model)
 
 
 class _TGIReader(_Reader):
     """The launcher's parser (clap): names are exact, values may follow ``=``."""
 
-    def __init__(self, version: tuple[int, ...], env: Mapping[str, Any]) -> None:
-        # not the parent's own, which would load vLLM's table
-        self.version = version
-        self.env = env
-        self.files = {}
-        self.table = flag_table()
-        self.flags = {}
-        self.given = []
-        self.unknown = []
-        self.positionals = []
-        self.problems = []
-        self.model = None
-        self.unknown_arguments = False
+    variables = _OTHER_VARIABLES | {"TGI_WIGGLE_ROOM", "ATTENTION", "PREFIX_CACHING"}
+    variable_prefixes = ()
+    memory_variables = frozenset()
 
     def read(self, words: list[Word], serve: bool) -> None:
         """Read all arguments, then the variables that stand in for the missing ones."""
@@ -195,18 +167,6 @@ class _TGIReader(_Reader):
         else:
             self.unknown.append(Unknown("model", "neither --model-id nor MODEL_ID is given", _REMEDY))
         return None
-
-    def environment(self) -> dict[str, Fact[str]]:
-        """The variables that act as configuration, where their value is known."""
-        result: dict[str, Fact[str]] = {}
-        for name, variable in self.env.items():
-            if name not in _OTHER_VARIABLES and name not in ("TGI_WIGGLE_ROOM", "ATTENTION", "PREFIX_CACHING"):
-                continue
-            if isinstance(variable, Fact):
-                result[name] = variable
-            elif variable.value is not None:
-                result[name] = from_file(variable.value, variable.node.position)
-        return result
 
 
 def _value(variable: Any) -> tuple[str | None, Position | None]:

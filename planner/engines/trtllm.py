@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.engines.config import CommandLine, EngineConfig, FlagValue, Word
 from planner.engines.version import version_key
-from planner.engines.vllm import _OTHER_VARIABLES, _Arg, _Reader, _word_provenance, flag_provenance
+from planner.engines.vllm import _Arg, _Reader, _word_provenance, flag_provenance, with_model
 from planner.engines.vllm_flag_table import FlagTable
-from planner.provenance import Fact, Unknown, from_file
-from planner.record import replace
+from planner.provenance import Fact, Unknown
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -92,23 +91,9 @@ def parse(
     command_line: CommandLine | None = None,
 ) -> EngineConfig:
     """The configuration that a command line and its YAML options stand for. Never raises on any input."""
-    reader = _TRTReader(version_key(version.value, NEWEST_TRTLLM), env or {}, files or {})
+    reader = _TRTReader(version_key(version.value, NEWEST_TRTLLM), flag_table(), env or {}, files or {})
     reader.read(list(words[_program_length(words) :]), True)
-    return EngineConfig(
-        engine="trtllm",
-        version=version,
-        version_key=reader.version,
-        model=reader.model_fact(version.value),
-        flags=reader.flags,
-        given=tuple(reader.given),
-        env=reader.environment(),
-        command_line=command_line,
-        image=image,
-        platform=platform,
-        unknown=tuple(reader.unknown),
-        positionals=tuple(reader.positionals),
-        argument_problems=tuple(reader.problems),
-    )
+    return reader.config("trtllm", version, image, platform, command_line)
 
 
 def parse_argv(
@@ -121,10 +106,7 @@ def parse_argv(
 ) -> EngineConfig:
     """The configuration of flags behind ``planner budget … --``; ``model`` stands in where the flags name none."""
     words = [Word(text, None, True, "option") for text in flags]
-    config = parse(words, version=version, env=env, platform=platform)
-    if model is None or config.model is not None:
-        return config
-    return replace(config, model=model, unknown=tuple(gap for gap in config.unknown if gap.fact != "model"))
+    return with_model(parse(words, version=version, env=env, platform=platform), model)
 
 
 def _program_length(words: Sequence[Word]) -> int:
@@ -142,19 +124,8 @@ def _program_length(words: Sequence[Word]) -> int:
 class _TRTReader(_Reader):
     """click's walk over the words, and the YAML options laid over it."""
 
-    def __init__(self, version: tuple[int, ...], env: Mapping[str, Any], files: Mapping[str, Node]) -> None:
-        # not the parent's own, which would load vLLM's table
-        self.version = version
-        self.env = env
-        self.files = files
-        self.table = flag_table()
-        self.flags = {}
-        self.given = []
-        self.unknown = []
-        self.positionals = []
-        self.problems = []
-        self.model = None
-        self.unknown_arguments = False
+    variable_prefixes = ("TRTLLM_", "TLLM_")
+    memory_variables = frozenset()
 
     def read(self, words: list[Word], serve: bool) -> None:
         """Read all arguments, then the YAML options."""
@@ -216,18 +187,6 @@ class _TRTReader(_Reader):
         reason = f"{word.text[:80]} is not expanded" if word else "the command line names no model"
         self.unknown.append(Unknown("model", reason, _REMEDY, word.position if word else None))
         return None
-
-    def environment(self) -> dict[str, Fact[str]]:
-        """The variables that act as configuration, where their value is known."""
-        result: dict[str, Fact[str]] = {}
-        for name, variable in self.env.items():
-            if name not in _OTHER_VARIABLES and not name.startswith(("TRTLLM_", "TLLM_")):
-                continue
-            if isinstance(variable, Fact):
-                result[name] = variable
-            elif variable.value is not None:
-                result[name] = from_file(variable.value, variable.node.position)
-        return result
 
 
 def _number(value: Any) -> Any:

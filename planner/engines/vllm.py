@@ -36,6 +36,21 @@ _OTHER_VARIABLES = frozenset(
         "TORCH_COMPILE_DISABLE",
     )
 )
+#: Variables that the memory budget reads.
+_MEMORY_VARIABLES = frozenset(
+    (
+        "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE",
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+        "VLLM_ATTENTION_BACKEND",
+        "VLLM_KV_CACHE_LAYOUT",
+        "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS",
+        "VLLM_MLA_DISABLE",
+        "VLLM_PP_LAYER_PARTITION",
+        "VLLM_USE_FLASHINFER_SAMPLER",
+        "VLLM_USE_V1",
+        "VLLM_USE_V2_MODEL_RUNNER",
+    )
+)
 #: A number beyond this is a typing error or an attack, and later arithmetic must stay small.
 _LARGEST = 2**62
 _LONGEST_TEXT = 100_000
@@ -76,24 +91,11 @@ def parse(
         version = assumed(
             NEWEST_VLLM, f"{stated} is a build from source: vLLM {NEWEST_VLLM}, the newest known, is assumed"
         )
-    reader = _Reader(version_key(version.value), env or {}, files or {})
+    key = version_key(version.value)
+    reader = _Reader(key, flag_table(key), env or {}, files or {})
     start, serve = _program_length(words)
     reader.read(list(words[start:]), serve)
-    return EngineConfig(
-        engine="vllm",
-        version=version,
-        version_key=reader.version,
-        model=reader.model_fact(version.value),
-        flags=reader.flags,
-        given=tuple(reader.given),
-        env=reader.environment(),
-        command_line=command_line,
-        image=image,
-        platform=platform,
-        unknown=tuple(reader.unknown),
-        positionals=tuple(reader.positionals),
-        argument_problems=tuple(reader.problems),
-    )
+    return reader.config("vllm", version, image, platform, command_line)
 
 
 def parse_argv(
@@ -111,6 +113,13 @@ def parse_argv(
     if model is None or (named and config.model is not None):
         return config
     return replace(config, model=model)
+
+
+def with_model(config: EngineConfig, model: Fact[str] | None) -> EngineConfig:
+    """``model`` in place of the one that an engine without a default model was not told."""
+    if model is None or config.model is not None:
+        return config
+    return replace(config, model=model, unknown=tuple(gap for gap in config.unknown if gap.fact != "model"))
 
 
 def flag_provenance(flag: FlagValue) -> Provenance:
@@ -182,13 +191,24 @@ class _Arg(NamedTuple):
 
 
 class _Reader:
-    """One pass over a command line. Collects instead of raising."""
+    """One pass over a command line. Collects instead of raising.
 
-    def __init__(self, version: tuple[int, ...], env: Mapping[str, Any], files: Mapping[str, Node]) -> None:
+    Other engines' readers derive from it: they bring their table, override what their parser does otherwise, and name the
+    variables that act as configuration (``variables``, ``variable_prefixes``; ``memory_variables`` are those whose value
+    the budget misses where it is not known).
+    """
+
+    variables = _OTHER_VARIABLES
+    variable_prefixes: tuple[str, ...] = ("VLLM_",)
+    memory_variables = _MEMORY_VARIABLES
+
+    def __init__(
+        self, version: tuple[int, ...], table: FlagTable, env: Mapping[str, Any], files: Mapping[str, Node]
+    ) -> None:
         self.version = version
+        self.table = table
         self.env = env
         self.files = files
-        self.table: FlagTable = flag_table(version)
         self.flags: dict[str, FlagValue] = {}
         self.given: list[FlagValue] = []
         self.unknown: list[Unknown] = []
@@ -600,6 +620,31 @@ class _Reader:
 
     # ---- results ------------------------------------------------------------------------------------------------
 
+    def config(
+        self,
+        engine: str,
+        version: Fact[str],
+        image: Fact[str] | None,
+        platform: str,
+        command_line: CommandLine | None,
+    ) -> EngineConfig:
+        """What was read, once all of it was."""
+        return EngineConfig(
+            engine=engine,
+            version=version,
+            version_key=self.version,
+            model=self.model_fact(version.value),
+            flags=self.flags,
+            given=tuple(self.given),
+            env=self.environment(),
+            command_line=command_line,
+            image=image,
+            platform=platform,
+            unknown=tuple(self.unknown),
+            positionals=tuple(self.positionals),
+            argument_problems=tuple(self.problems),
+        )
+
     def store(self, flag: FlagValue, once: bool = False) -> None:
         self.given.append(flag)
         if not (once and flag.name in self.flags):
@@ -664,13 +709,13 @@ class _Reader:
         """The variables that act as configuration, where their value is known."""
         result: dict[str, Fact[str]] = {}
         for name, variable in self.env.items():
-            if not name.startswith("VLLM_") and name not in _OTHER_VARIABLES:
+            if not name.startswith(self.variable_prefixes) and name not in self.variables:
                 continue
             if isinstance(variable, Fact):
                 result[name] = variable
             elif variable.value is not None:
                 result[name] = from_file(variable.value, variable.node.position)
-            elif not variable.secret and name in _MEMORY_VARIABLES:
+            elif not variable.secret and name in self.memory_variables:
                 self.unknown.append(
                     Unknown(
                         f"engine.env.{name}",
@@ -679,23 +724,6 @@ class _Reader:
                     )
                 )
         return result
-
-
-#: Variables that the memory budget reads.
-_MEMORY_VARIABLES = frozenset(
-    (
-        "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE",
-        "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
-        "VLLM_ATTENTION_BACKEND",
-        "VLLM_KV_CACHE_LAYOUT",
-        "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS",
-        "VLLM_MLA_DISABLE",
-        "VLLM_PP_LAYER_PARTITION",
-        "VLLM_USE_FLASHINFER_SAMPLER",
-        "VLLM_USE_V1",
-        "VLLM_USE_V2_MODEL_RUNNER",
-    )
-)
 
 
 def _word_provenance(word: Word) -> Provenance:
