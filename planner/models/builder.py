@@ -101,6 +101,12 @@ class Builder:
         """The output head; ``path`` is its name in the checkpoint."""
         return Matrix("lm_head", vocab or self.vocab, self.hidden, "vocab", self.quantization.head(path), bias=bias)
 
+    def ends(self, tied: bool = False) -> tuple[Matrix, Matrix | None, bool]:
+        """What stands before and behind the layers of a decoder, as ``Parts`` takes it: embedding, head (None where it is
+        the embedding), and whether it is. ``tied``: what holds where the config is silent."""
+        shared = self.tied(tied)
+        return self.embedding(), None if shared else self.head(), shared
+
     def stack(
         self,
         kinds: Sequence[Hashable],

@@ -53,12 +53,9 @@ def bailing_moe(builder: Builder) -> Parts:
             vectors.append(experts.correction_bias(expert_count))
         return Layer(attention.cache(heads, kv_heads, head_dim), tuple(matrices), tuple(vectors))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack([i < first_dense for i in range(count)], build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack([i < first_dense for i in range(count)], build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),),
         heads=heads,

@@ -76,12 +76,9 @@ def deepseek(builder: Builder) -> Parts:
         extra = (("index_topk", str(config.integer("index_topk"))),)
         if not config.flag("indexer_rope_interleave"):
             table = table._replace(count=2)  # the indexer rotates in its own order and has a table for it
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("norm", shape.hidden),),
         tables=(table,),
         mtp_layers=tuple(mtp),
@@ -126,12 +123,9 @@ def deepseek_v1(builder: Builder) -> Parts:
             attention.cache(heads, kv_heads, head_dim), (*pair, *block), (norm("norms", hidden, count=2), *vectors)
         )
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack([moe.sparse(i) for i in range(count)], build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack([moe.sparse(i) for i in range(count)], build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),),
         heads=heads,
@@ -178,12 +172,9 @@ def minicpm3(builder: Builder) -> Parts:
         cache = attention.cache(shape.heads, shape.heads, key_dim)
         return Layer(cache, (*matrices, *feed_forward.gated(builder, f"{path}.mlp", shape.hidden, inner)), vectors)
 
-    tied = builder.tied(True)
     return Parts(
-        layers=builder.stack((0,) * count, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack((0,) * count, build),
+        *builder.ends(True),
         final_vectors=(norm("norm", shape.hidden),),
         tables=(rotary_table(config, shape.rope),),
         heads=shape.heads,

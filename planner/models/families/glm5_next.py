@@ -69,12 +69,9 @@ def glm5_next_text(builder: Builder) -> Parts:
 
     drafts = min(config.count("num_nextn_predict_layers", default=0), 64)
     mtp = tuple(with_projection(builder, build(count + i, f"model.layers.{count + i}")) for i in range(drafts))
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(list(zip(kinds, sparse, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(kinds, sparse, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         mtp_layers=mtp,
         heads=shape.heads,

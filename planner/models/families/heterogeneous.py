@@ -37,12 +37,9 @@ def decilm(builder: Builder) -> Parts:
         cache = attention.cache(heads, kv_heads, head_dim) if kv_heads else NoAttention()
         return Layer(cache, tuple(matrices), (norm("norms", hidden, count=norms),) if norms else ())
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),),
         heads=heads,
@@ -118,13 +115,10 @@ def laguna(builder: Builder) -> Parts:
         cache = attention.cache(own, kv_heads, head_dim, window=window if types[index] == "sliding_attention" else 0)
         return Layer(cache, tuple(matrices), tuple(vectors))
 
-    tied = builder.tied()
     tables = tuple(rotary_table(config, head_dim, section=rope_section(config, kind)) for kind in sorted(set(types)))
     return Parts(
-        layers=builder.stack(list(zip(per_layer[:count], types, sparse, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(per_layer[:count], types, sparse, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=tables,
         heads=heads,
@@ -158,12 +152,9 @@ def olmo_hybrid(builder: Builder) -> Parts:
         more = [v._replace(dtype="model") for v in more]
         return Layer(state, (*matrices, *mlp), (norms, *more))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),) if rope_section(config) is not None else (),
         heads=heads,

@@ -110,12 +110,9 @@ def kimi_linear(builder: Builder) -> Parts:
             matrices.append(builder.linear(f"{path}.self_attn.g_proj", shape.heads * shape.value, hidden, "column"))
         return Layer(latent.cache(shape), (*matrices, *more), (*vectors, *own))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden, count=3 if residual else 1),),
         heads=shape.heads,
         kv_heads=1,

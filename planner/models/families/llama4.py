@@ -38,12 +38,9 @@ def llama4_text(builder: Builder) -> Parts:
         cache = attention.cache(heads, kv_heads, head_dim, chunk=chunk if rotated[index] else 0)
         return Layer(cache, (*pair, *block(index, path)), (norm("norms", hidden, count=2),))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(list(zip(rotated, sparse, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(rotated, sparse, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),),
         heads=heads,

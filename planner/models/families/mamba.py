@@ -95,13 +95,10 @@ def nemotron_h(builder: Builder) -> Parts:
             matrices=(*mtp[0].matrices, joined), vectors=(*mtp[0].vectors, norm("mtp_norms", hidden, count=2))
         )
         mtp[-1] = mtp[-1]._replace(vectors=(*mtp[-1].vectors, norm("final_layernorm", hidden)))
-    tied = builder.tied()
     kinds = list(enumerate(pattern)) if len(inner_sizes) > 1 else list(pattern)
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("norm_f", hidden),),
         mtp_layers=tuple(mtp),
         heads=heads,
@@ -173,13 +170,10 @@ def granite_hybrid(builder: Builder) -> Parts:
         state, matrices, vectors = _named_mamba2(builder, f"{path}.mamba", hidden)
         return Layer(state, (*matrices, *block(path)), (norms, *vectors))
 
-    tied = builder.tied(True)
     rotary = config.text("position_embedding_type", default="nope") == "rope"
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(True),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),) if rotary else (),
         heads=heads,
@@ -235,12 +229,9 @@ def bamba(builder: Builder) -> Parts:
         state, matrices, vectors = _named_mamba2(builder, f"{path}.mamba", hidden)
         return Layer(state, (*matrices, *mlp), (norms, *vectors))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("final_layernorm", hidden),),
         tables=(rotary_table(ConfigReader({"partial_rotary_factor": 0.5, **config.data}, config.where), head_dim),),
         heads=heads,
@@ -278,12 +269,9 @@ def falcon_h1(builder: Builder) -> Parts:
             state,
         )
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack((0,) * count, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack((0,) * count, build),
+        *builder.ends(),
         final_vectors=(norm("final_layernorm", hidden),),
         tables=(rotary_table(config, head_dim),),
         heads=heads,
@@ -336,12 +324,9 @@ def jamba(builder: Builder) -> Parts:
         )
         return Layer(state, (*matrices, *block), (norms, *vectors))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(kinds, build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(kinds, build),
+        *builder.ends(),
         final_vectors=(norm("final_layernorm", hidden),),
         heads=heads,
         kv_heads=kv_heads,
@@ -377,12 +362,9 @@ def mamba(builder: Builder) -> Parts:
         )
         return Layer(state, tuple(matrices), (norm("norm", hidden), *vectors))
 
-    tied = builder.tied(not falcon)
     return Parts(
-        layers=builder.stack((0,) * config.layers("num_hidden_layers", "n_layer"), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack((0,) * config.layers("num_hidden_layers", "n_layer"), build),
+        *builder.ends(not falcon),
         final_vectors=(norm("norm_f", hidden),),
         intermediate=inner,
     )
@@ -412,12 +394,9 @@ def mamba2(builder: Builder) -> Parts:
         )
         return Layer(state, tuple(matrices), (norm("norm", hidden), *vectors))
 
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack((0,) * config.layers("num_hidden_layers", "n_layer"), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack((0,) * config.layers("num_hidden_layers", "n_layer"), build),
+        *builder.ends(),
         final_vectors=(norm("norm_f", hidden),),
         intermediate=inner,
     )

@@ -49,13 +49,10 @@ def mimo_v2(builder: Builder) -> Parts:
         )
         return Layer(cache, tuple(matrices), tuple(vectors))
 
-    tied = builder.tied()
     table = rotary_table(config, full[2])
     return Parts(
-        layers=builder.stack(list(zip(windowed, sparse, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(windowed, sparse, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(table, rotary_table(config, local[2])) if any(windowed) else (table,),
         heads=full[0],

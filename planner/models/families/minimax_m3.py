@@ -72,12 +72,9 @@ def minimax_m3_text(builder: Builder) -> Parts:
                 matrices=(*layer.matrices, joined), vectors=(*layer.vectors, norm("mtp_norms", hidden, count=3))
             )
         )
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(list(zip(sparse, routed, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(sparse, routed, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(rotary_table(config, head_dim),),
         mtp_layers=tuple(mtp),

@@ -89,12 +89,9 @@ def qwen4_exp_text(builder: Builder) -> Parts:
             vectors=(*mtp[0].vectors, *vectors, norm("mtp_norms", hidden), norm("mtp_hidden_norm", wide)),
         )
     last, last_vectors = connections(combine=False)
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack([(kind, i + 1 in embedded) for i, kind in enumerate(kinds)], build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack([(kind, i + 1 in embedded) for i, kind in enumerate(kinds)], build),
+        *builder.ends(),
         final_vectors=(*last_vectors, *(Vector(m.name, m.n * m.k) for m in last)),
         tables=(rotary_table(config, head_dim),),
         mtp_layers=tuple(mtp),

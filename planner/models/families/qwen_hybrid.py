@@ -55,15 +55,12 @@ def hybrid(builder: Builder) -> Parts:
 
     if not expert_count and not dense:
         dense = config.integer("intermediate_size")
-    tied = builder.tied()
     drafts = min(config.count("mtp_num_hidden_layers", default=1 if "next" in config.text("model_type") else 0), 64)
     mtp = [with_projection(builder, build(count + i, f"mtp.layers.{i}")) for i in range(drafts)]
     table = rotary_table(config, head_dim)
     return Parts(
-        layers=builder.stack(list(zip(kinds, sparse, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(kinds, sparse, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=(table,),
         mtp_layers=tuple(mtp),

@@ -66,12 +66,9 @@ def step3p5(builder: Builder) -> Parts:
                 matrices=(*layer.matrices, *more), vectors=(*layer.vectors, norm("mtp_norms", hidden, count=3))
             )
         )
-    tied = builder.tied()
     return Parts(
-        layers=builder.stack(list(zip(types[:count], sparse, strict=True)), build),
-        embedding=builder.embedding(),
-        head=None if tied else builder.head(),
-        tied=tied,
+        builder.stack(list(zip(types[:count], sparse, strict=True)), build),
+        *builder.ends(),
         final_vectors=(norm("norm", hidden),),
         tables=_tables(config, head_dim, types[:count]),
         mtp_layers=tuple(mtp),
