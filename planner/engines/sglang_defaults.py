@@ -6,14 +6,15 @@ Every value carries the place that states it, or says which release sets it and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from planner.engines.config import EngineConfig, Parallelism
+from planner.engines.resolver import Resolver, Version, parallel_size
 from planner.engines.sglang_config import SGLangConfig
 from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph_max, mem_fraction, multimodal_factor
 from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
-from planner.engines.vllm import env_text, flag_provenance
-from planner.provenance import Fact, Provenance, assumed, from_default
+from planner.engines.vllm import env_text
+from planner.provenance import Fact, Provenance
 from planner.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from planner.models.architecture import ModelArchitecture
 
 T = TypeVar("T")
-Version = tuple[int, ...]
 
-_MOST_RANKS = 1 << 16
 _MOST_TOKENS = 1 << 40
 
 _DTYPES = {
@@ -100,36 +99,36 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
     """Parallel sizes from the flags; a size that cannot be known counts as 1. ``data`` counts engine copies: data-parallel
     attention splits the ranks of one copy and is no copy (``attention_data_size``)."""
     del gpus_per_pod, pods
-    tensor, pipeline = _size(config, "tensor-parallel-size"), _size(config, "pipeline-parallel-size")
-    copies = 1 if attention_data_size(config) > 1 else _size(config, "data-parallel-size")
+    tensor, pipeline = parallel_size(config, "tensor-parallel-size"), parallel_size(config, "pipeline-parallel-size")
+    copies = 1 if attention_data_size(config) > 1 else parallel_size(config, "data-parallel-size")
     return Parallelism(
         tensor=tensor,
         pipeline=pipeline,
         data=copies,
         data_local=copies,
         expert=expert_size(config) > 1,
-        context=_size(config, "dcp-size"),
+        context=parallel_size(config, "dcp-size"),
     )
 
 
 def attention_data_size(config: EngineConfig) -> int:
     """Groups of data-parallel attention; 1 without it. From 0.5.22 it has a flag of its own."""
-    own = _size(config, "attn-dp-size")
+    own = parallel_size(config, "attn-dp-size")
     if own > 1:
-        return min(own, _size(config, "tensor-parallel-size"))
+        return min(own, parallel_size(config, "tensor-parallel-size"))
     if config.get("enable-dp-attention") is True:
-        return min(_size(config, "data-parallel-size"), _size(config, "tensor-parallel-size"))
+        return min(parallel_size(config, "data-parallel-size"), parallel_size(config, "tensor-parallel-size"))
     return 1
 
 
 def expert_size(config: EngineConfig) -> int:
     """Ranks that share whole experts between them: stated, or all tensor ranks where the exchange asks for it."""
-    tensor = _size(config, "tensor-parallel-size")
+    tensor = parallel_size(config, "tensor-parallel-size")
     if config.get("enable-ep-moe") is True or config.get("enable-deepep-moe") is True:
         return tensor
     if config.get("moe-a2a-backend") in _SPREADING:
         return tensor
-    return min(_size(config, "expert-parallel-size"), tensor)
+    return min(parallel_size(config, "expert-parallel-size"), tensor)
 
 
 def derived_length(model: ModelArchitecture) -> tuple[int, str]:
@@ -144,15 +143,8 @@ def derived_length(model: ModelArchitecture) -> tuple[int, str]:
     return int(min(base * factor, _MOST_TOKENS)), f"{key} × {factor:g}"
 
 
-def _size(config: EngineConfig, name: str) -> int:
-    value = config.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return 1
-    return min(max(value, 1), _MOST_RANKS)
-
-
-class _Resolver:
-    """Works the settings out one after the other, in the order in which they depend on each other."""
+class _Resolver(Resolver):
+    """The settings of one SGLang start."""
 
     def __init__(
         self,
@@ -162,14 +154,7 @@ class _Resolver:
         gpus_per_pod: int | None,
         pods: int,
     ) -> None:
-        self.config = config
-        self.version: Version = config.version_key
-        self.model = model
-        self.accelerator = accelerator
-        self.parallel = parallelism(config, gpus_per_pod, pods)
-        self.name = f"SGLang {config.version.value} default"
-        self.notes: list[Provenance] = []
-        self.capability = accelerator.capability if accelerator else None
+        super().__init__("SGLang", config, model, accelerator, parallelism(config, gpus_per_pod, pods))
         self.mib = driver_mib(accelerator)
         self.attention_data = attention_data_size(config)
         self.expert_ranks = expert_size(config)
@@ -248,7 +233,7 @@ class _Resolver:
             multimodal_profiled=not self._language_only(),
             notes=tuple(self.notes),
             attention_data=self.attention_data,
-            attention_context=_size(self.config, "attn-cp-size"),
+            attention_context=parallel_size(self.config, "attn-cp-size"),
             expert_ranks=self.expert_ranks,
             dense_tensor=self._integer("moe-dense-tp-size") or 0,
             head_data=self.config.get("enable-dp-lm-head") is True,
@@ -280,15 +265,6 @@ class _Resolver:
 
     # ---- reading flags ------------------------------------------------------------------------------------------
 
-    def _given(self, name: str, kind: type | tuple[type, ...]) -> Fact[Any] | None:
-        """The value of a flag with its place, None where it is absent, unknown or of another type."""
-        flag = self.config.flags.get(name)
-        if flag is None or not flag.known or flag.value is None or not isinstance(flag.value, kind):
-            return None
-        if isinstance(flag.value, bool) and kind is not bool:
-            return None
-        return Fact(flag.value, flag_provenance(flag))
-
     def _given_count(self, name: str) -> Fact[int] | None:
         fact = self._given(name, int)
         return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
@@ -300,10 +276,6 @@ class _Resolver:
     def _number(self, name: str) -> float:
         fact = self._given(name, (int, float))
         return float(fact.value) if fact is not None and fact.value > 0 else 0.0
-
-    def _text(self, name: str, default: str) -> str:
-        value = self.config.get(name)
-        return value if isinstance(value, str) else default
 
     def _sizes(self, *names: str) -> tuple[int, ...]:
         """A list of batch sizes, at most as many as any release captures."""
@@ -320,16 +292,6 @@ class _Resolver:
     def _inverse(self, name: str) -> Fact[bool]:
         given = self._given(name, bool)
         return Fact(not given.value, given.provenance) if given else self._default(name, True)
-
-    def _default(self, name: str, value: T, condition: str = "", device: bool = False) -> Fact[T]:
-        """A default, or an assumption where the flag is there but not known, or the device that decides is not known."""
-        text = f"{self.name} ({condition})" if condition else self.name
-        flag = self.config.flags.get(name)
-        if flag is not None and not flag.known:
-            return assumed(value, f"{text}; assumed, since the value of --{name} is not known")
-        if device and self.accelerator is None:
-            return assumed(value, f"{text}; assumed, since the accelerator is not known")
-        return from_default(value, text)
 
     # ---- types --------------------------------------------------------------------------------------------------
 
@@ -462,7 +424,7 @@ class _Resolver:
             return True
         architecture = self.model.architecture
         exchange = config.get("moe-a2a-backend")
-        context = _size(config, "attn-cp-size") > 1
+        context = parallel_size(config, "attn-cp-size") > 1
         if version < (0, 5, 14):
             listed = ("DeepseekV32", "DeepseekV4", "Qwen3Next", "GlmMoeDsa", "BailingMoeV2_5", "LLaDAModelLM")
             return (

@@ -147,6 +147,15 @@ class Interpreter:
                 break
         return status
 
+    def _inner(self, pieces: Field) -> int:
+        """A script within the script (eval, source)."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _BoundReachedError
+        status = self._script(pieces)
+        self._depth -= 1
+        return status
+
     def _command(self, command: Command, script: Script) -> int:
         self._spend(10)
         self._depth += 1
@@ -1252,12 +1261,7 @@ class Interpreter:
         if any(piece.state == UNKNOWN and piece.text.lstrip().startswith(("$(", "`")) for piece in text[:1]):
             self._sourced = "a command whose output the script evaluates"
             return ORDINARY
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _BoundReachedError
-        status = self._script(text)
-        self._depth -= 1
-        return status
+        return self._inner(text)
 
     def _do_source(self, words: list[Field], texts: list[str], script: Script, redirects: Sequence[Redirect]) -> int:
         if len(words) < 2:
@@ -1266,12 +1270,7 @@ class Interpreter:
         if text is None:
             self._sourced = texts[1][:80]
             return ORDINARY
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _BoundReachedError
-        status = self._script(text)
-        self._depth -= 1
-        return status
+        return self._inner(text)
 
     def _do_let(self, words: list[Field], texts: list[str], script: Script, redirects: Sequence[Redirect]) -> int:
         status = TRUE

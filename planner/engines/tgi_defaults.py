@@ -3,10 +3,11 @@ SGLang's memory, 15."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
-from planner.engines.vllm import env_text, flag_provenance
+from planner.engines.resolver import given
+from planner.engines.vllm import env_text
 from planner.provenance import Fact, Provenance, assumed, from_default
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ def effective(
     """The settings of a TGI start that decide memory. Never raises for whatever the flags hold."""
     name = f"TGI {config.version.value} default"
     dtype = _dtype(config, model, name)
-    cache = _given(config, "kv-cache-dtype", str) or from_default(dtype.value, f"{name}: the model's dtype")
+    cache = given(config, "kv-cache-dtype", str) or from_default(dtype.value, f"{name}: the model's dtype")
     total = _count(config, "max-total-tokens")
     derived = model.derived_max_len if model.derived_max_len > 0 else 4096
     length = total or from_default(derived, f"{name}: the model's max_position_embeddings, or what the pool holds")
     prefill = _count(config, "max-batch-prefill-tokens") or _prefill(model, accelerator, length.value, name)
-    fraction = _given(config, "cuda-memory-fraction", (float, int))
+    fraction = given(config, "cuda-memory-fraction", (float, int))
     share = float(fraction.value) if fraction is not None and 0 < fraction.value <= 1 else 1.0
     wiggle = _wiggle(config)
     text = f"cuda-memory-fraction {share:g} × TGI_WIGGLE_ROOM {wiggle:g}"
@@ -93,31 +94,24 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
     return Parallelism(tensor=min(max(gpus_per_pod or 1, 1), _MOST_RANKS))
 
 
-def _given(config: EngineConfig, name: str, kind: type | tuple[type, ...]) -> Fact[Any] | None:
-    flag = config.flags.get(name)
-    if flag is None or not flag.known or flag.value is None or not isinstance(flag.value, kind):
-        return None
-    return None if isinstance(flag.value, bool) else Fact(flag.value, flag_provenance(flag))
-
-
 def _count(config: EngineConfig, name: str) -> Fact[int] | None:
-    fact = _given(config, name, int)
+    fact = given(config, name, int)
     return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
 
 
 def _dtype(config: EngineConfig, model: ModelArchitecture, name: str) -> Fact[str]:
-    given = _given(config, "dtype", str)
-    if given is not None and given.value in ("float16", "bfloat16"):
-        return given
+    stated = given(config, "dtype", str)
+    if stated is not None and stated.value in ("float16", "bfloat16"):
+        return stated
     own = model.dtype if model.dtype in ("float16", "bfloat16") else "float16"
     return from_default(own, f"{name}: the checkpoint's own, else float16")
 
 
 def _quantization(config: EngineConfig, model: ModelArchitecture) -> str | None:
-    given = config.get("quantize")
-    if not isinstance(given, str):
+    stated = config.get("quantize")
+    if not isinstance(stated, str):
         return model.quantization
-    return "bitsandbytes" if given.startswith("bitsandbytes") and given != "bitsandbytes" else given
+    return "bitsandbytes" if stated.startswith("bitsandbytes") and stated != "bitsandbytes" else stated
 
 
 def _wiggle(config: EngineConfig) -> float:

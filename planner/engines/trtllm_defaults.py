@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.engines.config import EngineConfig, Parallelism
+from planner.engines.resolver import given, parallel_size
 from planner.engines.trtllm_config import TRTConfig
 from planner.engines.vllm import flag_provenance
 from planner.provenance import Fact, Provenance, assumed, from_default
@@ -70,7 +71,7 @@ def effective(
         derived_max_model_len=derived,
         notes=_notes(config),
         attention_data=config.get("enable-attention-dp") is True,
-        expert_ranks=_size(config, "ep-size"),
+        expert_ranks=parallel_size(config, "ep-size", _MOST_RANKS),
         max_tokens=limit.value if limit else None,
     )
 
@@ -79,26 +80,17 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
     """Parallel sizes from flags and options; a size that cannot be known counts as 1."""
     del gpus_per_pod, pods
     return Parallelism(
-        tensor=_size(config, "tp-size"),
-        pipeline=_size(config, "pp-size"),
-        expert=_size(config, "ep-size") > 1,
+        tensor=parallel_size(config, "tp-size", _MOST_RANKS),
+        pipeline=parallel_size(config, "pp-size", _MOST_RANKS),
+        expert=parallel_size(config, "ep-size", _MOST_RANKS) > 1,
         context=1,
-        prefill_context=_size(config, "cp-size"),
+        prefill_context=parallel_size(config, "cp-size", _MOST_RANKS),
     )
 
 
-def _size(config: EngineConfig, name: str) -> int:
-    value = config.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return 1
-    return min(max(value, 1), _MOST_RANKS)
-
-
-def _count(config: EngineConfig, name: str) -> Fact[Any] | None:
-    flag = config.flags.get(name)
-    if flag is None or not flag.known or isinstance(flag.value, bool) or not isinstance(flag.value, int):
-        return None
-    return Fact(flag.value, flag_provenance(flag)) if 0 < flag.value <= _MOST_TOKENS else None
+def _count(config: EngineConfig, name: str) -> Fact[int] | None:
+    fact = given(config, name, int)
+    return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
 
 
 def _notes(config: EngineConfig) -> tuple[Provenance, ...]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.engines import vllm_placement as placement
 from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
-from planner.engines.vllm import count, env_flag, env_text, flag_provenance
+from planner.engines.resolver import Resolver, Version, parallel_size
+from planner.engines.vllm import count, env_flag, env_text
 from planner.engines.vllm_graphs import GraphInputs, capture_sizes, graph_mode
 from planner.engines.vllm_runner import is_recurrent, runner
 from planner.engines.vllm_speculative import draft
-from planner.provenance import Fact, Provenance, assumed, from_default
+from planner.provenance import Fact, Provenance
 from planner.units import GIB, ceil_div
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     from planner.models.architecture import ModelArchitecture
 
 T = TypeVar("T")
-Version = tuple[int, ...]
 
 #: Sizes beyond these are refused by the engine or are typing errors; the bounds keep the arithmetic small.
-_MOST_RANKS = 1 << 16
 _MOST_TOKENS = 1 << 40
 
 _DTYPES = {
@@ -87,10 +86,10 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
     Copies in one pod: as stated, one where each pod is one rank (``--data-parallel-rank``, external load balancing),
     otherwise as many as the pod's GPUs hold, or the copies spread over the pods.
     """
-    tensor = _size(config, "tensor-parallel-size")
-    pipeline = _size(config, "pipeline-parallel-size")
-    prefill = _size(config, "prefill-context-parallel-size")
-    data = _size(config, "data-parallel-size")
+    tensor = parallel_size(config, "tensor-parallel-size")
+    pipeline = parallel_size(config, "pipeline-parallel-size")
+    prefill = parallel_size(config, "prefill-context-parallel-size")
+    data = parallel_size(config, "data-parallel-size")
     world = tensor * pipeline * prefill
     local = config.get("data-parallel-size-local")
     if isinstance(local, int) and not isinstance(local, bool) and local > 0:
@@ -110,7 +109,7 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
         data=data,
         data_local=data_local,
         expert=config.get("enable-expert-parallel") is True,
-        context=_size(config, "decode-context-parallel-size"),
+        context=parallel_size(config, "decode-context-parallel-size"),
         prefill_context=prefill,
     )
 
@@ -137,19 +136,12 @@ def derived_length(model: ModelArchitecture, version: Version) -> tuple[int, str
     return int(min(base * factor, _MOST_TOKENS)), f"{key} × {factor:g} ({kind})"
 
 
-def _size(config: EngineConfig, name: str) -> int:
-    value = config.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return 1
-    return min(max(value, 1), _MOST_RANKS)
-
-
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class _Resolver:
-    """Works the settings out one after the other, in the order in which they depend on each other."""
+class _Resolver(Resolver):
+    """The settings of one vLLM start."""
 
     def __init__(
         self,
@@ -159,15 +151,8 @@ class _Resolver:
         gpus_per_pod: int | None,
         pods: int,
     ) -> None:
-        self.config = config
-        self.version: Version = config.version_key
-        self.model = model
-        self.accelerator = accelerator
-        self.parallel = parallelism(config, gpus_per_pod, pods)
-        self.name = f"vLLM {config.version.value} default"
-        self.notes: list[Provenance] = []
+        super().__init__("vLLM", config, model, accelerator, parallelism(config, gpus_per_pod, pods))
         self.cuda = config.platform == "cuda"
-        self.capability = accelerator.capability if accelerator else None
 
     def resolve(self) -> EffectiveConfig:
         """The settings, each with its source."""
@@ -250,35 +235,12 @@ class _Resolver:
 
     # ---- reading flags ------------------------------------------------------------------------------------------
 
-    def _given(self, name: str, kind: type | tuple[type, ...]) -> Fact[Any] | None:
-        """The value of a flag with its place, None where it is absent, unknown or of another type."""
-        flag = self.config.flags.get(name)
-        if flag is None or not flag.known or flag.value is None or not isinstance(flag.value, kind):
-            return None
-        if isinstance(flag.value, bool) and kind is not bool:
-            return None
-        return Fact(flag.value, flag_provenance(flag))
-
     def _given_count(self, name: str) -> Fact[int] | None:
         fact = self._given(name, int)
         return fact if fact is not None and fact.value > 0 else None
 
-    def _default(self, name: str, value: T, condition: str = "", device: bool = False) -> Fact[T]:
-        """A default, or an assumption where the flag is there but not known, or the device that decides is not known."""
-        text = f"{self.name} ({condition})" if condition else self.name
-        flag = self.config.flags.get(name)
-        if flag is not None and not flag.known:
-            return assumed(value, f"{text}; assumed, since the value of --{name} is not known")
-        if device and self.accelerator is None:
-            return assumed(value, f"{text}; assumed, since the accelerator is not known")
-        return from_default(value, text)
-
     def _flag(self, name: str, default: T, kind: type | tuple[type, ...]) -> Fact[T]:
         return self._given(name, kind) or self._default(name, default)
-
-    def _text(self, name: str, default: str) -> str:
-        value = self.config.get(name)
-        return value if isinstance(value, str) else default
 
     # ---- types --------------------------------------------------------------------------------------------------
 

@@ -7,11 +7,8 @@ import re
 from planner.documents.derived import substituted
 from planner.documents.document import Document
 from planner.documents.node import Node
-from planner.workloads import fields as f
-from planner.workloads.core import descend
 from planner.workloads.fields import Reading
-from planner.workloads.pod_template import has_containers, read_pod
-from planner.workloads.typed import object_annotations, typed_workload
+from planner.workloads.typed import deployment_like
 from planner.workloads.workload import Workload
 
 _REFERENCE = re.compile(r"\$\{\{?([A-Za-z0-9_-]{1,200})\}\}?")
@@ -19,14 +16,7 @@ _REFERENCE = re.compile(r"\$\{\{?([A-Za-z0-9_-]{1,200})\}\}?")
 
 def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
     """The workload of a DeploymentConfig: a pod template in ``spec.template``, one replica by default."""
-    template = descend(document.root, ("spec", "template"), reading)
-    if template is None or not has_containers(template):
-        return []
-    spec = f.mapping(f.entries(document.root), "spec", reading)
-    replicas = f.integer(spec, "replicas", reading, 1)
-    annotations = object_annotations(document, reading)
-    pod = read_pod(template, document.namespace, document.file, reading, annotations=annotations)
-    return [typed_workload(document, kind, [pod], reading, replicas=replicas)]
+    return deployment_like(document, kind, reading)
 
 
 def expand(document: Document) -> list[Document]:

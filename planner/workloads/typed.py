@@ -11,9 +11,9 @@ from planner.documents.node import Node
 from planner.provenance import Fact, Unknown, from_file
 from planner.record import replace
 from planner.workloads import fields as f
-from planner.workloads.core import workload
+from planner.workloads.core import descend, workload
 from planner.workloads.fields import Reading
-from planner.workloads.pod_template import read_pod
+from planner.workloads.pod_template import has_containers, read_pod
 from planner.workloads.references import Injected
 from planner.workloads.workload import Container, EnvVar, Mount, Pod, Probe, Workload
 
@@ -274,3 +274,16 @@ def stated_model(node: Node | None) -> Fact[str] | None:
     if node is None or node.kind != "scalar" or not node.text.strip():
         return None
     return from_file(node.text.strip(), node.position)
+
+
+def deployment_like(document: Document, kind: str, reading: Reading) -> list[Workload]:
+    """The workload of an object written like a Deployment: a pod template in ``spec.template``, one replica by default;
+    none where it has no template of its own."""
+    template = descend(document.root, ("spec", "template"), reading)
+    if template is None or not has_containers(template):
+        return []
+    spec = f.mapping(f.entries(document.root), "spec", reading)
+    replicas = f.integer(spec, "replicas", reading, 1)
+    annotations = object_annotations(document, reading)
+    pod = read_pod(template, document.namespace, document.file, reading, annotations=annotations)
+    return [typed_workload(document, kind, [pod], reading, replicas=replicas)]
