@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.models.architecture import ModelArchitecture
     from planner.requirement import Requirement
     from planner.workloads.extract import Extraction
+    from planner.workloads.objects import Objects
     from planner.workloads.workload import Container, EnvVar, Pod, Workload
 
 
@@ -54,6 +55,8 @@ class Plan:
     starts: int = 1
     #: the demand that the settings state, and where: (plain mapping, settings file)
     demand: tuple[Mapping[str, Any], str] | None = None
+    #: the other objects of the run, which Services, claims and routes of the workload are looked up among
+    objects: Objects | None = None
 
     @property
     def verdict(self) -> str:
@@ -90,7 +93,9 @@ def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_mem
     ``kv_cache_memory``: bytes of each rank's cache, taken as given.
     """
     extraction = extract_files(files)
-    plans, engines = plan_workloads(extraction.workloads, settings, kv_cache_memory=kv_cache_memory)
+    plans, engines = plan_workloads(
+        extraction.workloads, settings, kv_cache_memory=kv_cache_memory, objects=extraction.objects
+    )
     problems = [problem for content in files for problem in content.problems]
     notices = [notice for content in files for notice in content.notices]
     return Project(tuple(files), extraction, plans, (*problems, *extraction.problems), tuple(notices), engines)
@@ -104,9 +109,13 @@ def extract_files(files: Sequence[FileContent]) -> Extraction:
 
 
 def plan_workloads(
-    workloads: Sequence[Workload], settings: Settings, *, kv_cache_memory: int | None = None
+    workloads: Sequence[Workload],
+    settings: Settings,
+    *,
+    kv_cache_memory: int | None = None,
+    objects: Objects | None = None,
 ) -> tuple[tuple[Plan, ...], int]:
-    """(plans, number of engines) of some workloads."""
+    """(plans, number of engines) of some workloads; ``objects``: what else the run has, for references to it."""
     from planner.engines.detect import find_engines
     from planner.stated import starts_of
 
@@ -122,7 +131,7 @@ def plan_workloads(
                 # serves stands for all, and rules that count GPUs know that there are more.
                 if starts:
                     engines += 1
-                    plans.extend(_plan_start(workload, pod, container, starts, settings, kv_cache_memory))
+                    plans.extend(_plan_start(workload, pod, container, starts, settings, kv_cache_memory, objects))
     return tuple(plans), engines
 
 
@@ -139,6 +148,7 @@ def _plan_start(
     starts: Sequence[EngineStart],
     settings: Settings,
     kv_cache_memory: int | None,
+    objects: Objects | None,
 ) -> Iterator[Plan]:
     from planner.accelerators.labels import from_pod
     from planner.accelerators.resources import gpu_count
@@ -161,6 +171,7 @@ def _plan_start(
         gpu_kind=kind,
         pods=pods,
         starts=max(len(starts), container.copies),
+        objects=objects,
     )
     mapped = annotation(workload, pod, "model")
     overrides = dict(settings.models)

@@ -79,7 +79,7 @@ def lint(
     workloads = extraction.workloads
 
     def judge(share: int, count: int) -> tuple[Outcome, int]:
-        plans, engines = plan_workloads(workloads[share::count], settings)
+        plans, engines = plan_workloads(workloads[share::count], settings, objects=extraction.objects)
         return evaluate(rules, _subjects(plans), settings.parameters), engines
 
     judged = in_shares(judge, shares(len(workloads)))
