@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from planner.cli.options import CannotRun, settings, shared, write
-
-if TYPE_CHECKING:
-    from planner.report.result import LintResult
-
-FORMATS = ("text", "json", "sarif", "github")
+from planner.report.formats import MODULES, render
 
 
 @click.command(name="lint")
 @click.argument("paths", nargs=-1, metavar="[PATH…|-]")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(tuple(MODULES)), default="text", show_default=True)
 @click.option(
     "--fail-on", type=click.Choice(("info", "warning", "error")), help="Exit 1 from this severity on.  [default: error]"
 )
@@ -70,23 +66,5 @@ def command(
     if color is None:
         color = format_ == "text" and output is None and sys.stdout.isatty()
     if format_ != "text" or output is not None or result.worth_a_word(manifests_only):
-        write(_render(result, format_, color, quiet), output)
+        write(render(result, format_, color, quiet), output)
     sys.exit(result.exit_code)
-
-
-def _render(result: LintResult, format_: str, color: bool, quiet: bool) -> str:
-    if format_ == "json":
-        from planner.report import json_report
-
-        return json_report.render(result)
-    if format_ == "sarif":
-        from planner.report import sarif
-
-        return sarif.render(result)
-    if format_ == "github":
-        from planner.report import github
-
-        return github.render(result)
-    from planner.report import text
-
-    return text.render(result, color, quiet)

@@ -81,7 +81,7 @@ def evaluate(
                     if silent:
                         silenced.add((rule.id, subject.default_position.file))
                     else:
-                        finding = _finding(rule, case_number, subject, facts, place)
+                        finding = _finding(rule, case_number, subject, facts, place, (extra or {}).get("item"))
                         findings.setdefault((finding.rule, finding.position, finding.message), finding)
     return together([Outcome(tuple(findings.values()), tuple(missing.values()), frozenset(silenced))])
 
@@ -190,6 +190,12 @@ def _explain(key: str, expression: str, unknown: Sequence[Unknown]) -> Unknown:
     return Unknown(key, f"the plan has no value for {key!r}", "planner budget --explain shows what is known")
 
 
+def _named(item: dict[str, Any]) -> str:
+    from planner.lint.identity import subject
+
+    return printable(subject(item), 200)
+
+
 def _gap(rule: Rule, subject: Subject, unknown: Unknown) -> NotEvaluated:
     return NotEvaluated(
         rule.id,
@@ -202,7 +208,7 @@ def _gap(rule: Rule, subject: Subject, unknown: Unknown) -> NotEvaluated:
     )
 
 
-def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], place: str) -> Finding:
+def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], place: str, item: Any) -> Finding:
     rule = whole(rule)
     case = rule.cases[number]
     position = subject.default_position
@@ -228,4 +234,5 @@ def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], p
             )
             if (anchor := subject.positions.get(key)) is not None
         ),
+        subject=_named(item) if isinstance(item, dict) else "",
     )

@@ -26,6 +26,13 @@ class Finding(NamedTuple):
     title: str = ""
     #: further places whose line may carry a suppression: the flag of a value, the container's name, the object's kind
     anchors: tuple[Position, ...] = ()
+    #: which item of a list the rule speaks of (a flag, a variable …), as ``planner.lint.identity`` names it
+    subject: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What stays the same when lines move and numbers change; see ``planner.lint.identity``."""
+        return (self.rule, self.workload, self.container, self.subject)
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:

@@ -6,14 +6,13 @@ them would make alerts come and go), every rule that spoke has an entry, lines a
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from planner import __version__
+from planner.lint.identity import fingerprints
 from planner.lint.rule import whole
+from planner.report.location import uri
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem
@@ -32,8 +31,8 @@ def render(result: LintResult) -> str:
     findings.sort(key=lambda entry: entry[0].sort_key)
     rules = list(result.rules)
     index = {rule.id: number for number, rule in enumerate(rules)}
-    seen: dict[str, int] = {}
-    results = [_result(finding, reason, index, seen) for finding, reason in findings]
+    prints = fingerprints(finding for finding, _ in findings)
+    results = [_result(finding, reason, index, prints[at]) for at, (finding, reason) in enumerate(findings)]
     run: dict[str, Any] = {
         "tool": {
             "driver": {
@@ -56,22 +55,11 @@ def render(result: LintResult) -> str:
     return json.dumps(log, indent=1, ensure_ascii=True) + "\n"
 
 
-def _uri(file: str) -> str:
-    """A path as a URI reference: relative where it lies below the current folder, with ``file:`` where it is absolute."""
-    path = os.path.normpath(file)
-    if os.path.isabs(path):
-        below = os.path.relpath(path)
-        if below.startswith(".."):
-            return "file://" + quote(path.replace(os.sep, "/"), safe="/:", errors="surrogateescape")
-        path = below
-    return quote(path.replace(os.sep, "/"), safe="/", errors="surrogateescape")
-
-
 def _location(file: str, line: int, column: int, end_line: int = 0) -> dict[str, Any]:
     region: dict[str, Any] = {"startLine": max(1, line), "startColumn": max(1, column)}
     if end_line > line:
         region["endLine"] = end_line
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": region}}
+    return {"physicalLocation": {"artifactLocation": {"uri": uri(file)}, "region": region}}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -85,7 +73,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, reason: str | None, index: dict[str, int], seen: dict[str, int]) -> dict[str, Any]:
+def _result(finding: Finding, reason: str | None, index: dict[str, int], fingerprint: str) -> dict[str, Any]:
     place = finding.position
     found: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -93,19 +81,11 @@ def _result(finding: Finding, reason: str | None, index: dict[str, int], seen: d
         "level": _LEVEL[finding.severity],
         "message": {"text": f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message},
         "locations": [_location(place.file, place.line, place.column, place.end_line)],
-        "partialFingerprints": {"planner/v1": _fingerprint(finding, seen)},
+        "partialFingerprints": {"planner/v1": fingerprint},
     }
     if reason is not None:
         found["suppressions"] = [{"kind": "inSource", "justification": reason}]
     return found
-
-
-def _fingerprint(finding: Finding, seen: dict[str, int]) -> str:
-    """Rule, file, object and container, not lines or numbers: an edit elsewhere keeps an alert the same. Equal ones in one
-    file are told apart by their order."""
-    text = "\0".join((finding.rule, _uri(finding.position.file), finding.workload, finding.container))
-    count = seen[text] = seen.get(text, 0) + 1
-    return hashlib.sha256(f"{text}\0{count}".encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _notification(problem: Problem) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from planner.documents.read import read_bytes
 from planner.lint.run import lint, select_rules
 from planner.plan import plan_files
-from planner.report import budget, github, json_report, sarif, text
+from planner.report import budget, github, gitlab, json_report, junit, sarif, text
 from planner.report.result import LintResult
 from planner.settings import Settings
 from tests.report.test_github import commands
+from tests.report.test_gitlab import issues_of
+from tests.report.test_junit import suites_of
 from tests.report.test_sarif import log_of
 
 NASTY = [
@@ -145,6 +147,23 @@ def test_json_and_sarif_parse(value: str) -> None:
 
 
 @each_value
+def test_gitlab_and_junit_parse_and_hold_no_more_than_was_found(value: str) -> None:
+    result = result_of(value)
+    issues = issues_of(result)
+    assert len(issues) == len(result.findings) + len(result.problems)
+    assert all(issue["description"].isprintable() for issue in issues)
+    root = suites_of(result)
+    cases = list(root.iter("testcase"))
+    assert len(cases) == len(result.findings) + len(result.problems) + len(result.not_evaluated)
+    assert all(
+        text.isprintable()
+        for case in cases
+        for text in (*case.attrib.values(), *(e.text or "" for e in case if list(case)))
+    )
+    assert_plain(junit.render(result))
+
+
+@each_value
 def test_budget_stays_plain(value: str) -> None:
     project = plan_files([read_bytes(manifest(value).encode("utf-8", "surrogatepass"), "a.yaml")], Settings())
     assert project.plans
@@ -159,6 +178,8 @@ def test_paths_cannot_break_out_either(value: str) -> None:
     assert_plain(text.render(result))
     assert len(commands(github.render(result))) == len(result.findings) + len(result.problems)
     log_of(result)
+    issues_of(result)
+    suites_of(result)
     json.loads(json_report.render(result))
 
 
@@ -175,6 +196,8 @@ def test_no_text_breaks_any_format(value: str) -> None:
     assert_plain(text.render(result))
     assert len(commands(github.render(result))) == len(result.findings) + len(result.problems)
     log_of(result)
+    issues_of(result)
+    suites_of(result)
     document: dict[str, Any] = json.loads(json_report.render(result))
     assert len(document["findings"]) == len(result.findings)
 
@@ -183,6 +206,6 @@ def test_a_secret_is_never_printed() -> None:
     """The rule says where a token stands; the token itself may stand only in the source line of the text report."""
     token = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567"
     result = result_of("x")
-    shown = json_report.render(result) + sarif.render(result) + github.render(result)
+    shown = "".join(report.render(result) for report in (json_report, sarif, github, gitlab, junit))
     assert "token-literal" in shown
     assert token[:20] not in shown
