@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.places import estimate
+from planner.facts.sampler import sampler_facts
+from planner.facts.utilization import free_at_start_facts, utilization_facts
 
 if TYPE_CHECKING:
     from planner.memory.budget import RankBudget
@@ -22,6 +24,7 @@ def budget_facts(plan: Plan) -> dict[str, Any]:
             continue
         seen.add(rank.pipeline_rank)
         facts["ranks"].append(_rank(plan, rank))
+    facts["utilization"] = utilization_facts(plan)
     return facts
 
 
@@ -37,6 +40,8 @@ def _rank(plan: Plan, rank: RankBudget) -> dict[str, Any]:
         "pipeline_rank": rank.pipeline_rank,
         "memory": memory,
         "graphs_counted": graphs.counted,
+        "free_at_start": free_at_start_facts(plan, rank),
+        "sampler": sampler_facts(plan, rank),
     }
     if rank.kv is not None:
         facts["bytes_per_request"] = rank.kv.blocks_per_request * rank.kv.bytes_per_block

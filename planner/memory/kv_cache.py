@@ -25,6 +25,7 @@ __all__ = [
     "blocks_over_ranks",
     "blocks_per_request",
     "kv_plan",
+    "least_bytes",
     "longest_request",
     "num_blocks",
     "report",
@@ -118,6 +119,13 @@ def admits(
     if available_bytes <= 0:
         return False
     return _request_bytes(plan, version, length) <= available_bytes
+
+
+def least_bytes(plan: KVPlan, version: Version, length: int | None = None) -> int:
+    """The fewest available bytes with which ``admits`` holds for one request of ``length`` tokens (None: the maximum)."""
+    if not plan.groups or plan.bytes_per_block == 0:
+        return 1
+    return _request_bytes(plan, version, length) + (plan.bytes_per_block if version >= (0, 29) else 0)
 
 
 def report(plan: KVPlan, num_blocks: int, config: EffectiveConfig) -> tuple[int, float]:
