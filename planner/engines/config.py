@@ -143,6 +143,7 @@ class EffectiveConfig:
     derived_max_model_len: int = 0
     sampler: str = "torch"  # flashinfer, triton or torch
     multimodal_profiled: bool = True
+    multimodal_item_tokens: int = 0  # of the largest image where an option bounds its pixels, else 0
     eplb_redundant: int = 0
     #: ``--max-model-len auto``: the engine lowers ``max_model_len`` to what fits instead of refusing
     max_model_len_auto: bool = False

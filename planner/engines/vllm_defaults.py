@@ -217,6 +217,7 @@ class _Resolver(Resolver):
             derived_max_model_len=derived,
             sampler=self._sampler(),
             multimodal_profiled=self._multimodal(),
+            multimodal_item_tokens=placement.item_tokens(self.config, self.model),
             eplb_redundant=self._redundant_experts(),
             graphs_estimated=env_flag(self.config, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"),
             layer_partition=placement.layer_partition(self.config),

@@ -62,6 +62,24 @@ def excluded_modalities(config: EngineConfig, model: ModelArchitecture) -> bool:
     return needed <= zero and len(zero) == len(limits)
 
 
+#: Pixels along a side of what becomes one token, of families whose items are as large as the user sends them.
+_TOKEN_SIDES = {"qwen2_vl": 28, "qwen2_5_vl": 28, "qwen2_5_omni": 28, "qwen3_vl": 32, "qwen3_5": 32}
+
+
+def item_tokens(config: EngineConfig, model: ModelArchitecture) -> int:
+    """Tokens of the largest image where an option bounds its pixels (``--mm-processor-kwargs``), 0 where none does or the
+    family is not known. Source: ``smart_resize`` of the models' processors, which rounds to whole tokens."""
+    options = config.get("mm-processor-kwargs")
+    family = next((name for name in _TOKEN_SIDES if model.model_type.startswith(name)), None)
+    if not isinstance(options, dict) or family is None:
+        return 0
+    size = options.get("size")
+    pixels = options.get("max_pixels") or (size.get("longest_edge") if isinstance(size, dict) else None)
+    if not isinstance(pixels, int) or isinstance(pixels, bool) or not 0 < pixels <= 1 << 40:
+        return 0
+    return max(1, pixels // _TOKEN_SIDES[family] ** 2)
+
+
 def towers_loaded(config: EngineConfig, model: ModelArchitecture) -> bool:
     """Whether multimodal encoders are on the GPU: not where every modality is excluded and the release can leave them out."""
     if not model.towers or not excluded_modalities(config, model):

@@ -277,6 +277,8 @@ def _encoder(model: ModelArchitecture, config: EffectiveConfig, tokens: int) -> 
             continue
         per_token = _PATCHES_PER_TOKEN.get(model.model_type, 4)
         item = tower.max_tokens_per_item // per_token or _LARGEST_ITEMS.get(model.model_type, _LARGEST_ITEM)
+        if config.multimodal_item_tokens:
+            item = min(item, config.multimodal_item_tokens)
         budget = max(budget, item) if config.runner != "v0" else item
         peak = max(peak, _ELEMENT * budget * per_token * (4 * tower.hidden + 3 * tower.intermediate))
     return (peak, _ELEMENT * budget * model.hidden_size) if peak else (0, 0)
