@@ -318,7 +318,7 @@ def complete(
             yield replace(known, accelerator=accelerator, unknown=tuple(unknown))
         return
     for accelerator in accelerators or (None,):
-        yield _budgeted(known, modules, model, accelerator, unknown, extras)
+        yield budgeted(known, modules, model, accelerator, unknown, extras)
 
 
 def _model(
@@ -384,7 +384,7 @@ def _accelerators(base: Plan, settings: Settings, unknown: list[Unknown]) -> tup
     return ()
 
 
-def _budgeted(
+def budgeted(
     plan: Plan,
     modules: EngineModules,
     model: ModelArchitecture,

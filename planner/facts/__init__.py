@@ -24,6 +24,7 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
     from planner.facts.engine_checks import check_facts
     from planner.facts.model import model_facts
     from planner.facts.parallel import parallel_facts
+    from planner.facts.quantized_cache import quantized_cache_facts
     from planner.facts.scheduling import scheduling_facts
     from planner.facts.workload import pod_facts, workload_facts
 
@@ -40,4 +41,5 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
         "capacity": capacity_facts(plan),
         "reserve": reserve_facts(plan, positions),
     }
+    facts["capacity"]["quantized"] = quantized_cache_facts(plan, facts)
     return facts, positions
