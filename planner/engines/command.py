@@ -27,7 +27,8 @@ class Start(NamedTuple):
 
     ``certain``: no condition that cannot be told decides whether it is reached. ``environment``: variables that the
     script itself sets for it. ``whole``: the word that held a whole command line in one element. ``entrypoint``: the
-    words are arguments of the image's own entrypoint, and no program stands before them.
+    words are arguments of the image's own entrypoint, and no program stands before them. ``background``: the script goes on
+    while it runs (``&``).
     """
 
     words: tuple[Field, ...]
@@ -36,6 +37,7 @@ class Start(NamedTuple):
     shell: bool = False
     whole: Field | None = None
     entrypoint: bool = False
+    background: bool = False
 
     @property
     def texts(self) -> list[str]:

@@ -23,6 +23,7 @@ class EngineStart(NamedTuple):
     ``command_line`` holds the words after the program (for ``vllm serve M --x``: ``M --x``). ``confidence`` is ``high``,
     ``medium`` or ``low``; ``reason`` says what tells it. ``certain`` is False where a condition decides that cannot be
     told. ``environment`` are the variables that a start script sets, ``files`` the texts that it writes, by path.
+    ``background``: the script goes on while it runs, so that what it starts next runs beside it.
     """
 
     engine: str
@@ -33,6 +34,7 @@ class EngineStart(NamedTuple):
     certain: bool = True
     environment: tuple[tuple[str, Word], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
+    background: bool = False
 
 
 class Detection(NamedTuple):
@@ -101,7 +103,7 @@ def _engine_start(
         engine = "vllm-omni"
     environment = tuple((name, to_word(value)) for name, value in start.environment)
     reason = match.reason or f"the command starts {match.program}"
-    return EngineStart(engine, line, match.program, reason, "high", start.certain, environment, files)
+    return EngineStart(engine, line, match.program, reason, "high", start.certain, environment, files, start.background)
 
 
 def _without_repetition(engines: Sequence[EngineStart]) -> list[EngineStart]:

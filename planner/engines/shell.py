@@ -90,6 +90,7 @@ class Interpreter:
         self._work = _MOST_WORK
         self._depth = 0
         self._uncertain = 0
+        self._background = False
         self._may_have_left = False  # an ``exec`` in a branch that may be taken
         self._values: dict[str, Value] = {}
         self._positional: Value = Array([])
@@ -180,7 +181,9 @@ class Interpreter:
                 return self._commands(command.body, script)
             return self._apart(lambda: self._commands(command.body, script))
         if isinstance(command, Background):
+            outer, self._background = self._background, True
             self._apart(lambda: self._command(command.command, script))
+            self._background = outer
             return TRUE
         if isinstance(command, For):
             return self._for(command, script)
@@ -1086,7 +1089,9 @@ class Interpreter:
                 if isinstance(given, list):
                     environment[name] = given
         certain = self._uncertain == 0 and not self._may_have_left
-        self.starts.append(Start(tuple(words), certain, tuple(environment.items()), shell=True))
+        self.starts.append(
+            Start(tuple(words), certain, tuple(environment.items()), shell=True, background=self._background)
+        )
 
     def _file(self, path: str) -> Field | None:
         """The text of a file that the input shows, or that the script has written."""
