@@ -18,7 +18,13 @@ def with_flag(plan: Plan, name: str, value: Any) -> Plan | None:
     from planner.plan import budgeted
 
     modules = engine_modules(plan.engine.engine)
-    if modules is None or plan.model is None or plan.accelerator is None or plan.budget is None or not plan.budget.ranks:
+    if (
+        modules is None
+        or plan.model is None
+        or plan.accelerator is None
+        or plan.budget is None
+        or not plan.budget.ranks
+    ):
         return None
     flag = FlagValue(name, value, f"--{name}", str(value), None, None)
     engine = replace(plan.engine, flags={**plan.engine.flags, name: flag})

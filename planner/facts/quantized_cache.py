@@ -52,7 +52,7 @@ def quantized_cache_facts(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
 
 def _wrong(plan: Plan, capacity: dict[str, Any], reserve: dict[str, Any]) -> dict[str, str]:
     """What a larger cache can solve (``request``, ``unset``, ``demand``, ``reserve``), each with what would then be right."""
-    found = {}
+    found: dict[str, str] = {}
     config, budget = plan.effective, plan.budget
     if config is None or budget is None or budget.capacity is None:
         return found

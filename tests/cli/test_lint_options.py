@@ -40,7 +40,10 @@ def test_select_takes_ids_and_categories(run: Run, several: Path) -> None:
     everything = set(ids(report(run, "several.yaml")))
     assert {"kv-cache-below-one-request", "image-not-pinned"} <= everything
     assert ids(report(run, "several.yaml", "--select", "image-not-pinned")) == ["image-not-pinned"]
-    assert ids(report(run, "several.yaml", "--select", "memory")) == ["kv-cache-below-one-request"]
+    assert ids(report(run, "several.yaml", "--select", "memory")) == [
+        "kv-cache-below-one-request",
+        "no-feasible-utilization",
+    ]
     both = ids(report(run, "several.yaml", "--select", "memory", "--select", "image-not-pinned"))
     assert sorted(both) == ["image-not-pinned", "kv-cache-below-one-request"]
 
