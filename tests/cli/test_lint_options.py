@@ -45,7 +45,7 @@ def test_select_takes_ids_and_categories(run: Run, several: Path) -> None:
         "no-feasible-utilization",
     ]
     both = ids(report(run, "several.yaml", "--select", "memory", "--select", "image-not-pinned"))
-    assert sorted(both) == ["image-not-pinned", "kv-cache-below-one-request"]
+    assert sorted(both) == ["image-not-pinned", "kv-cache-below-one-request", "no-feasible-utilization"]
 
 
 def test_ignore_takes_ids_and_categories_and_wins_over_select(run: Run, several: Path) -> None:
