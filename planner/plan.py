@@ -121,7 +121,9 @@ def plan_workloads(
 
     plans: list[Plan] = []
     engines = 0
+    everywhere = settings
     for workload in workloads:
+        settings = everywhere.for_file(workload.document.file) if everywhere.paths else everywhere
         for pod in workload.pods:
             for container in pod.containers:
                 if container.init and not container.sidecar:
@@ -174,6 +176,8 @@ def _plan_start(
         objects=objects,
     )
     mapped = annotation(workload, pod, "model")
+    if mapped is None and settings.model:
+        mapped = Fact(settings.model, Provenance("config", settings.source))
     overrides = dict(settings.models)
     if mapped is not None:
         engine_model = engine.model.value if engine.model else ""

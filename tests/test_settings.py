@@ -46,7 +46,7 @@ def valid(text: str) -> bool:
 def test_everything_that_may_stand_in_it(tmp_path: Path) -> None:
     settings, problems = load(tmp_path, FULL)
     assert problems == []
-    assert settings == Settings(
+    assert settings._replace(places={}) == Settings(
         assume_accelerator="H100-80GB-SXM",
         models={"/models/x": "Qwen/Qwen3-8B"},
         model_folders={"/mnt/models": "./models"},
@@ -75,6 +75,7 @@ def test_the_schema_knows_the_same_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in SCHEMA["properties"] if "-" in name])
 def test_underscores_are_hyphens(tmp_path: Path, name: str) -> None:
     value: Any = {"fail-on": "info", "assume-accelerator": "L4"}.get(name, "{a: b}")
+    value = {"manifests-only": "true", "rule-pages": "a", "force-accelerator": "L4"}.get(name, value)
     expected = load(tmp_path, f"{name}: {value}\n")
     assert load(tmp_path, f"{name.replace('-', '_')}: {value}\n") == expected
     assert expected[1] == []

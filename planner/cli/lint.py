@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from planner.cli.options import CannotRun, settings, shared, write
 from planner.report.formats import MODULES, render
 
+if TYPE_CHECKING:
+    from planner.documents.document import Problem
+    from planner.settings import Settings
+
 
 @click.command(name="lint")
 @click.argument("paths", nargs=-1, metavar="[PATH…|-]")
-@click.option("--format", "format_", type=click.Choice(tuple(MODULES)), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(tuple(MODULES)), help="[default: text]")
 @click.option(
     "--fail-on", type=click.Choice(("info", "warning", "error")), help="Exit 1 from this severity on.  [default: error]"
 )
-@click.option("--strict", is_flag=True, help="Exit 2 where a rule could not be evaluated for want of a fact.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit 2 where a rule could not be evaluated for want of a fact, 1 for suppressions and baseline entries without "
+    "a finding.",
+)
 @click.option("--select", multiple=True, metavar="RULE", help="Only these rules or categories.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Not these rules or categories.")
 @click.option(
     "--rules", "rule_folders", multiple=True, type=click.Path(), metavar="DIR", help="More rules, of your own."
+)
+@click.option(
+    "--baseline",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Findings that are known and do not fail the run.",
+)
+@click.option(
+    "--write-baseline",
+    is_flag=True,
+    help="Write what is found to the baseline (default: planner-baseline.json) and fail for nothing of it.",
 )
 @click.option("--manifests-only", is_flag=True, help="Pass over files that hold no Kubernetes object (pre-commit).")
 @click.option("--color/--no-color", default=None, help="Colours; by default where stdout is a terminal.")
@@ -29,12 +50,14 @@ from planner.report.formats import MODULES, render
 @shared
 def command(
     paths: tuple[str, ...],
-    format_: str,
+    format_: str | None,
     fail_on: str | None,
     strict: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     rule_folders: tuple[str, ...],
+    baseline: str | None,
+    write_baseline: bool,
     manifests_only: bool,
     color: bool | None,
     quiet: bool,
@@ -52,19 +75,49 @@ def command(
     from planner.lint.run import lint_paths
 
     configured, config_problems = settings(**options)
-    configured = configured._replace(
+    configured = configured.over_paths(select=select)._replace(
         select=select or configured.select,
         ignore=(*configured.ignore, *ignore),
         fail_on=fail_on or configured.fail_on,
         strict=strict or configured.strict,
         rules=(*configured.rules, *rule_folders),
+        baseline=baseline or configured.baseline,
     )
+    manifests_only = manifests_only or configured.manifests_only
+    if write_baseline:
+        _write_baseline(paths, configured, config_problems, manifests_only)
     try:
         result = lint_paths(paths, configured, config_problems, manifests_only)
     except BrokenRule as error:
         raise CannotRun(str(error)) from None
+    format_ = format_ or configured.format or "text"
+    if color is None:
+        color = configured.color
     if color is None:
         color = format_ == "text" and output is None and sys.stdout.isatty()
     if format_ != "text" or output is not None or result.worth_a_word(manifests_only):
-        write(render(result, format_, color, quiet), output)
+        write(render(result, format_, color, quiet or configured.quiet), output)
     sys.exit(result.exit_code)
+
+
+def _write_baseline(
+    paths: tuple[str, ...], configured: Settings, problems: list[Problem], manifests_only: bool
+) -> NoReturn:
+    """Makes everything that a run finds known. What it could not check is said, and is no part of the baseline."""
+    from planner.lint.baseline import DEFAULT_NAME, text_of
+    from planner.lint.rule import BrokenRule
+    from planner.lint.run import lint_paths
+    from planner.report.text import problem_line
+
+    path = configured.baseline or DEFAULT_NAME
+    old = path if os.path.lexists(path) else ""
+    try:
+        result = lint_paths(paths, configured._replace(baseline=old), problems, manifests_only)
+    except BrokenRule as error:
+        raise CannotRun(str(error)) from None
+    for problem in result.problems:
+        click.echo(problem_line(problem), err=True)
+    text, count = text_of((*result.findings, *result.baselined), result.baseline_kept, path)
+    write(text, path)
+    click.echo(f"{path}: {count} finding{'' if count == 1 else 's'} known from now on")
+    sys.exit(2 if result.problems else 0)

@@ -65,14 +65,16 @@ def settings(
     if config and not os.path.isfile(config):
         raise click.BadParameter(f"{config}: there is no such file", param_hint="--config")
     base, problems = load_config(config) if config else from_working_folder()
+    versions = {name: value.removeprefix("v") for name, value in _pairs(engine_version, "--engine-version").items()}
+    mapped = _pairs(model_map, "--model-map")
     return (
-        base._replace(
+        base.over_paths(
+            accelerator=accelerator, assume_accelerator=assume_accelerator, models=mapped, engine_versions=versions
+        )._replace(
             accelerator=accelerator or base.accelerator,
             assume_accelerator=assume_accelerator or base.assume_accelerator,
-            models={**base.models, **_pairs(model_map, "--model-map")},
-            engine_versions={
-                **{name: value.removeprefix("v") for name, value in _pairs(engine_version, "--engine-version").items()},
-            },
+            models={**base.models, **mapped},
+            engine_versions={**base.engine_versions, **versions},
             exclude=(*base.exclude, *exclude),
         ),
         problems,

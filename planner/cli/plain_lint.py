@@ -10,20 +10,23 @@ def run(arguments: list[str]) -> int:
     """Lints the paths among ``arguments`` (``--manifests-only`` may stand among them) and prints text; the exit code."""
     from planner.lint.rule import BrokenRule
     from planner.lint.run import lint_paths
-    from planner.report import text
+    from planner.report.formats import render
     from planner.settings import from_working_folder
 
     manifests_only = "--manifests-only" in arguments
     paths = [argument for argument in arguments if argument != "--manifests-only"]
     settings, problems = from_working_folder()
+    manifests_only = manifests_only or settings.manifests_only
     try:
         result = lint_paths(paths, settings, problems, manifests_only)
     except BrokenRule as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
     try:
-        if result.worth_a_word(manifests_only):
-            sys.stdout.write(text.render(result, sys.stdout.isatty()))
+        format_ = settings.format or "text"
+        if format_ != "text" or result.worth_a_word(manifests_only):
+            color = sys.stdout.isatty() if settings.color is None else settings.color
+            sys.stdout.write(render(result, format_, color, settings.quiet))
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough; Python would complain once more while it closes the stream.

@@ -43,7 +43,7 @@ def discover(paths: Many[str], exclude: Many[str] = ()) -> Iterator[Source]:
     folder anywhere, one with slashes the shown path (``**`` for any folders). Files that the user names are always read.
     Symbolic links are followed where the user names them; inside a folder only to files of that folder.
     """
-    excluded = [_compile(pattern) for pattern in exclude]
+    excluded = [compile_glob(pattern) for pattern in exclude]
     seen: set[str] = set()
     for path in paths:
         if path == "-":
@@ -77,7 +77,7 @@ def _expand(pattern: str, excluded: list[re.Pattern[str]], seen: set[str]) -> It
     while not any(char in parts[literal] for char in "*?["):
         literal += 1
     base = "/".join(parts[:literal]) or ("/" if pattern.startswith("/") else ".")
-    fits = _compile(pattern, whole=True)
+    fits = compile_glob(pattern, whole=True)
     suffix = os.path.splitext(pattern)[1]
     suffixes = SUFFIXES if not suffix or any(char in suffix for char in "*?[") else (suffix,)
     found = False
@@ -202,7 +202,7 @@ def _fits(pattern: re.Pattern[str], path: str) -> bool:
     return pattern.search(path.replace(os.sep, "/")) is not None
 
 
-def _compile(pattern: str, whole: bool = False) -> re.Pattern[str]:
+def compile_glob(pattern: str, whole: bool = False) -> re.Pattern[str]:
     """A glob as a regular expression that finds a path, or a folder above it. ``*`` and ``?`` stop at slashes; ``**``
     does not. Without a slash (and not ``whole``) it fits any part of the path."""
     glob = pattern.replace(os.sep, "/").rstrip("/") or "/"

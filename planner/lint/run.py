@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from planner.lint.evaluate import Outcome, Subject, check, evaluate, together
 from planner.lint.rule import BrokenRule, Rule, built_in_rules, load_folder
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def select_rules(settings: Settings) -> tuple[Rule, ...]:
-    """The rules of a run: built in and the user's own, by id or category. Raises BrokenRule for a name of no rule."""
+    """The rules of a run: built in and the user's own, by id or category; where settings differ by path, those of all
+    paths. Raises BrokenRule for a name of no rule."""
     rules = {rule.id: rule for rule in built_in_rules()}
     for folder in settings.rules:
         if not os.path.isdir(folder):
@@ -27,22 +29,49 @@ def select_rules(settings: Settings) -> tuple[Rule, ...]:
             raise BrokenRule(f"--rules {folder}: no rule in this folder")
         check(own)
         rules.update({rule.id: rule for rule in own})
-    names = {*rules, *(rule.category for rule in rules.values())}
-    for name in (*settings.select, *settings.ignore):
-        if name not in names:
-            raise BrokenRule(
-                f"{name!r} is neither a rule nor a category{hint(name, names)}; `planner rules` lists them"
-            )
-    for name in settings.parameters:
-        if name not in rules:
-            raise BrokenRule(f"{settings.source}: parameters of {name!r}, which is no rule{hint(name, rules)}")
+    _check_names(rules, settings)
+    if not settings.paths:
+        return chosen(rules.values(), settings)
+    narrowed = [settings, *(settings._replace(**_only_select(entry.values)) for entry in settings.paths)]
+    wanted = {rule.id for one in narrowed for rule in chosen(rules.values(), one)}
+    return tuple(rule for rule in rules.values() if rule.id in wanted)
+
+
+def chosen(rules: Iterable[Rule], settings: Settings) -> tuple[Rule, ...]:
+    """Those of some rules that the settings select and do not ignore."""
     return tuple(
         rule
-        for rule in rules.values()
+        for rule in rules
         if (not settings.select or rule.id in settings.select or rule.category in settings.select)
         and rule.id not in settings.ignore
         and rule.category not in settings.ignore
     )
+
+
+def _only_select(values: dict[str, Any]) -> dict[str, Any]:
+    return {"select": values["select"]} if "select" in values else {}
+
+
+def _check_names(rules: dict[str, Rule], settings: Settings) -> None:
+    """Raises BrokenRule, with the place in the settings file, for a name that is none of a rule or category."""
+    names = {*rules, *(rule.category for rule in rules.values())}
+
+    def at(setting: str, name: str) -> str:
+        place = settings.places.get(f"{setting}: {name}")
+        return f"{place}: " if place else ""
+
+    for one in (settings._asdict(), *(entry.values for entry in settings.paths)):
+        for setting in ("select", "ignore"):
+            for name in one.get(setting, ()):
+                if name not in names:
+                    raise BrokenRule(
+                        f"{at(setting, name)}{name!r} is neither a rule nor a category{hint(name, names)}; "
+                        "`planner rules` lists them"
+                    )
+        for setting in ("parameters", "severity"):
+            for name in one.get(setting, ()):
+                if name not in rules:
+                    raise BrokenRule(f"{at(setting, name)}{setting} of {name!r}, which is no rule{hint(name, rules)}")
 
 
 def hint(name: str, known: Iterable[str]) -> str:
@@ -79,18 +108,26 @@ def lint(
     workloads = extraction.workloads
 
     def judge(share: int, count: int) -> tuple[Outcome, int]:
-        plans, engines = plan_workloads(workloads[share::count], settings, objects=extraction.objects)
-        return evaluate(rules, _subjects(plans), settings.parameters), engines
+        plans, engines = plan_workloads(workloads[share::count], settings)
+        return together([_judged(rules, part, own) for own, part in _by_settings(plans, settings)]), engines
 
     judged = in_shares(judge, shares(len(workloads)))
     outcome = together([part for part, _ in judged])
     documents = [document for content in files for document in content.documents]
     suppressions, comment_problems = collect(documents, workloads)
     unread = [problem for content in files for problem in content.problems]
-    evaluated = {rule.id for rule in rules}
-    sifted = sift(outcome, suppressions, evaluated, evaluated | {rule.id for rule in built_in_rules()})
+    known = {*(rule.id for rule in rules), *(rule.id for rule in built_in_rules())}
+    evaluated = _evaluated(rules, settings)
+    sifted = sift(outcome, suppressions, evaluated, known)
+    against = None
+    if settings.baseline:
+        from planner.lint.baseline import compare
+
+        names = {content.file for content in files}
+        against = compare(settings.baseline, sifted.findings, outcome, names, evaluated)
+        unread += against.problems
     return LintResult(
-        findings=sifted.findings,
+        findings=against.new if against else sifted.findings,
         suppressed=sifted.suppressed,
         unused_suppressions=sifted.unused,
         not_evaluated=outcome.not_evaluated,
@@ -103,7 +140,39 @@ def lint(
         engines=sum(engines for _, engines in judged),
         fail_on=settings.fail_on,
         strict=settings.strict,
+        baselined=against.known if against else (),
+        stale=against.stale if against else (),
+        baseline_kept=against.kept if against else (),
+        unknown_kinds=extraction.unknown_kinds,
     )
+
+
+def _by_settings(plans: Sequence[Plan], settings: Settings) -> Iterator[tuple[Settings, Sequence[Plan]]]:
+    """Plans in groups of the same settings; one group where these do not differ by path."""
+    if not settings.paths:
+        yield settings, plans
+        return
+    for file in dict.fromkeys(plan.position.file for plan in plans):
+        yield settings.for_file(file), [plan for plan in plans if plan.position.file == file]
+
+
+def _judged(rules: Sequence[Rule], plans: Sequence[Plan], settings: Settings) -> Outcome:
+    """What the rules say of plans, with the severities that the settings give to them."""
+    if settings.paths:
+        rules = chosen(rules, settings)
+    outcome = evaluate(rules, _subjects(plans), settings.parameters)
+    if not settings.severity:
+        return outcome
+    findings = (f._replace(severity=settings.severity.get(f.rule, f.severity)) for f in outcome.findings)
+    return outcome._replace(findings=tuple(findings))
+
+
+def _evaluated(rules: Sequence[Rule], settings: Settings) -> Callable[[str], Collection[str]]:
+    """The ids of the rules that are evaluated for a file."""
+    everywhere = frozenset(rule.id for rule in rules)
+    if not settings.paths:
+        return lambda file: everywhere
+    return cache(lambda file: frozenset(rule.id for rule in chosen(rules, settings.for_file(file))))
 
 
 def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:

@@ -8,7 +8,7 @@ speaks for the container, on the line of ``kind`` for the whole object. An annot
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from planner.provenance import Position
@@ -111,12 +111,15 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def sift(
-    outcome: Outcome, suppressions: Sequence[Suppression], evaluated: Collection[str], known: Collection[str]
+    outcome: Outcome,
+    suppressions: Sequence[Suppression],
+    evaluated: Callable[[str], Collection[str]],
+    known: Collection[str],
 ) -> Sifted:
     """Findings with and without a suppression.
 
     A suppression is not called unused for a rule that could not be evaluated or that its cause speaks for in the same
-    file, nor for one that is not among the ``evaluated`` of this run; one of a rule that is not even ``known`` is.
+    file, nor for one that is not among those ``evaluated`` for this file; one of a rule that is not even ``known`` is.
     """
     by_line: dict[tuple[str, int], list[Suppression]] = {}
     by_workload: dict[tuple[str, str], list[Suppression]] = {}
@@ -148,7 +151,9 @@ def sift(
         idle = tuple(
             rule
             for rule in wish.rules
-            if rule in evaluated and (wish, rule) not in used and (rule, wish.position.file) not in open_
+            if rule in evaluated(wish.position.file)
+            and (wish, rule) not in used
+            and (rule, wish.position.file) not in open_
         )
         if idle:
             unused.append(Unused(wish.position, idle, f"unused suppression: nothing to ignore for {', '.join(idle)}"))

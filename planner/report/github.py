@@ -27,6 +27,8 @@ def render(result: LintResult) -> str:
         place = finding.position
         message = f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message
         lines.append(_command(_LEVEL[finding.severity], place.file, place.line, place.column, finding.rule, message))
+    for place, name, message in result.strictly_wrong:
+        lines.append(_command("error", place.file, place.line, place.column, name, message))
     lines.append(summary(result))
     return "\n".join(lines) + "\n"
 

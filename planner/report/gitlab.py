@@ -23,19 +23,13 @@ _SEVERITY = {"error": "critical", "warning": "major", "info": "info"}
 
 def render(result: LintResult) -> str:
     """One issue a finding, and one for each input that could not be checked."""
-    issues = [
-        _issue(
-            "cannot-check",
-            problem.message,
-            "blocker",
-            problem.position.file,
-            problem.position.line,
-            hashlib.sha256(
-                f"{relative(problem.position.file)}\0{problem.message}\0{number}".encode("utf-8", "backslashreplace")
-            ).hexdigest()[:32],
-        )
-        for number, problem in enumerate(result.problems)
-    ]
+    others = [(problem.position, "cannot-check", problem.message, "blocker") for problem in result.problems]
+    others += [(*wrong, "major") for wrong in result.strictly_wrong]
+    issues = []
+    for number, (place, name, message, severity) in enumerate(others):
+        text = f"{relative(place.file)}\0{name}\0{message}\0{number}"
+        fingerprint = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+        issues.append(_issue(name, message, severity, place.file, place.line, fingerprint))
     for finding, fingerprint in zip(result.findings, fingerprints(result.findings), strict=True):
         message = f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message
         place = finding.position

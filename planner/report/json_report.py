@@ -31,6 +31,18 @@ def render(result: LintResult) -> str:
             }
             for unused in result.unused_suppressions
         ],
+        "baselined": [_finding(finding) for finding in result.baselined],
+        "stale_baseline": [
+            {
+                "file": stale.position.file,
+                "line": stale.position.line,
+                "rule": stale.rule,
+                "workload": stale.workload,
+                "container": stale.container,
+                "message": stale.message,
+            }
+            for stale in result.stale
+        ],
         "not_evaluated": [
             {
                 "rule": gap.rule,
@@ -47,6 +59,7 @@ def render(result: LintResult) -> str:
         "files": result.files,
         "workloads": result.workloads,
         "engines": result.engines,
+        "unknown_kinds": dict(sorted(result.unknown_kinds.items())),
         "errors": [
             {
                 "file": problem.position.file,

@@ -37,6 +37,10 @@ def render(result: LintResult) -> str:
         grave = SEVERITIES.index(finding.severity) >= threshold
         kind = "failure" if grave else "system-out"
         cases.append((place.file, kind, _case(place.file, name, kind, finding.severity, text, finding.message)))
+    for place, name, message in result.strictly_wrong:
+        text = f"{place}: {message}"
+        case = _case(place.file, f"{name} at line {place.line}", "failure", "strict", text, message)
+        cases.append((place.file, "failure", case))
     for gap in result.not_evaluated:
         file = gap.position.file if gap.position else ""
         text = f"{gap.fact} is unknown: {gap.reason}. {gap.remedy}"

@@ -1,7 +1,7 @@
 """SARIF 2.1.0, as code scanning services read it.
 
-Source: OASIS SARIF 2.1.0, and GitHub's list of supported properties. Suppressed findings are printed as such (removing
-them would make alerts come and go), every rule that spoke has an entry, lines and columns count from 1.
+Source: OASIS SARIF 2.1.0, and GitHub's list of supported properties. Suppressed and known findings are printed as such
+(removing them would make alerts come and go), every rule that spoke has an entry, lines and columns count from 1.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ _LEVEL = {"error": "error", "warning": "warning", "info": "note"}
 
 def render(result: LintResult) -> str:
     """The result as a SARIF log with one run."""
-    findings: list[tuple[Finding, str | None]] = [(finding, None) for finding in result.findings]
-    findings += [(finding, suppression.reason or "no reason given") for finding, suppression in result.suppressed]
+    findings: list[tuple[Finding, dict[str, str] | None]] = [(finding, None) for finding in result.findings]
+    findings += [
+        (finding, {"kind": "inSource", "justification": suppression.reason or "no reason given"})
+        for finding, suppression in result.suppressed
+    ]
+    findings += [(finding, {"kind": "external", "justification": "in the baseline"}) for finding in result.baselined]
     # In file order, whether suppressed or not, so that a suppression does not change the fingerprints of its neighbours.
     findings.sort(key=lambda entry: entry[0].sort_key)
     rules = list(result.rules)
     index = {rule.id: number for number, rule in enumerate(rules)}
     prints = fingerprints(finding for finding, _ in findings)
-    results = [_result(finding, reason, index, prints[at]) for at, (finding, reason) in enumerate(findings)]
+    results = [_result(finding, quiet, index, prints[at]) for at, (finding, quiet) in enumerate(findings)]
     run: dict[str, Any] = {
         "tool": {
             "driver": {
@@ -73,7 +77,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, reason: str | None, index: dict[str, int], fingerprint: str) -> dict[str, Any]:
+def _result(finding: Finding, quiet: dict[str, str] | None, index: dict[str, int], fingerprint: str) -> dict[str, Any]:
     place = finding.position
     found: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -83,8 +87,8 @@ def _result(finding: Finding, reason: str | None, index: dict[str, int], fingerp
         "locations": [_location(place.file, place.line, place.column, place.end_line)],
         "partialFingerprints": {"planner/v1": fingerprint},
     }
-    if reason is not None:
-        found["suppressions"] = [{"kind": "inSource", "justification": reason}]
+    if quiet is not None:
+        found["suppressions"] = [quiet]
     return found
 
 

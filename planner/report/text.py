@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from planner.lint.message import printable, without_commands
 
 if TYPE_CHECKING:
+    from planner.documents.document import Problem
     from planner.lint.finding import Finding, NotEvaluated
     from planner.report.result import LintResult
 
@@ -20,9 +21,7 @@ def render(result: LintResult, color: bool = False, quiet: bool = False) -> str:
     """The report as text; ``color`` with ANSI colours, ``quiet`` without what could not be decided."""
     parts: list[str] = []
     for problem in result.problems:
-        parts.append(
-            f"{printable(str(problem.position))}: {_paint('cannot check', 'error', color)}: {printable(problem.message)}"
-        )
+        parts.append(problem_line(problem, color))
     for notice in result.notices:
         parts.append(f"{printable(notice.position.file)}: {printable(notice.message)}")
     if parts:
@@ -34,10 +33,23 @@ def render(result: LintResult, color: bool = False, quiet: bool = False) -> str:
         parts.append("")
     for unused in result.unused_suppressions:
         parts.append(f"{printable(str(unused.position))}: {printable(unused.message)}")
+    for stale in result.stale:
+        parts.append(f"{printable(str(stale.position))}: {printable(stale.message)}")
     if not quiet:
         parts.extend(_gaps(result.not_evaluated))
+        if result.unknown_kinds:
+            kinds = ", ".join(
+                f"{printable(kind, 60)} ({count})" for kind, count in sorted(result.unknown_kinds.items())[:20]
+            )
+            parts.append(f"read by their shape alone, the kind is not known: {kinds}")
     parts.append(summary(result))
     return without_commands("\n".join(parts) + "\n")
+
+
+def problem_line(problem: Problem, color: bool = False) -> str:
+    """What could not be checked, and why, in one line."""
+    what = _paint("cannot check", "error", color)
+    return f"{printable(str(problem.position))}: {what}: {printable(problem.message)}"
 
 
 def _paint(text: str, severity: str, color: bool) -> str:
@@ -83,6 +95,8 @@ def summary(result: LintResult) -> str:
     parts = [findings]
     if result.suppressed:
         parts.append(f"{len(result.suppressed)} suppressed")
+    if result.baselined:
+        parts.append(f"{len(result.baselined)} in the baseline")
     if result.not_evaluated:
         facts = len({(gap.workload, gap.container, gap.fact, gap.position) for gap in result.not_evaluated})
         parts.append(f"{len(result.not_evaluated)} not evaluated for want of {facts} fact{_s(facts)}")

@@ -112,7 +112,7 @@ def test_parameters_of_a_rule(run: Run, folder: Path) -> None:
     (folder / "planner.yaml").write_text("parameters: {house-owm: {names: [c]}}\n")
     result = run("lint", *options)
     assert result.exit_code == 2
-    assert "planner.yaml: parameters of 'house-owm', which is no rule; did you mean house-own?" in result.stderr
+    assert "planner.yaml:1:14: parameters of 'house-owm', which is no rule; did you mean house-own?" in result.stderr
 
 
 WRONG = [
