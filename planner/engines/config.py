@@ -169,4 +169,6 @@ class EffectiveConfig:
     frontend_reserved: int = 0
     #: the first release that has the model's architecture, where nothing states the release (empty: stated or not known)
     oldest_release: tuple[int, ...] = ()
+    #: settings that only this engine has, by its own names with underscores, for people and for JSON
+    own: tuple[tuple[str, Fact[Any]], ...] = ()
     notes: tuple[Provenance, ...] = ()

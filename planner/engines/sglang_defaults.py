@@ -6,7 +6,7 @@ Every value carries the place that states it, or says which release sets it and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.engines.config import EngineConfig, Parallelism
 from planner.engines.resolver import Resolver, Version, parallel_size
@@ -15,6 +15,7 @@ from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph
 from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
 from planner.engines.vllm import env_text
 from planner.provenance import Fact, Provenance
+from planner.record import replace
 from planner.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -176,7 +177,8 @@ class _Resolver(Resolver):
         chunk = self._chunk()
         limit = self._given_count("max-prefill-tokens")
         self.max_prefill = limit.value if limit else 16384
-        graph_max, decode_graphs = self._decode_graphs()
+        graphs, decode_graphs = self._decode_graphs()
+        graph_max = graphs.value
         prefill_graphs = self._prefill_graphs(chunk.value)
         fraction = self._fraction(chunk.value, graph_max, decode_graphs, prefill_graphs, draft_tokens)
         divided = chunk.value
@@ -203,7 +205,7 @@ class _Resolver(Resolver):
         )
         stated = self._sizes("cuda-graph-bs-decode", "cuda-graph-bs")
         capture = (stated or spec_sizes) if decode_graphs else ()
-        return SGLangConfig(
+        settled = SGLangConfig(
             engine="sglang",
             version=version,
             parallel=self.parallel,
@@ -262,6 +264,67 @@ class _Resolver(Resolver):
             prealloc=self._prealloc(),
             kv_disabled=self.config.get("prefill-only-disable-kv-cache") is True,
         )
+        return replace(settled, own=self._own(settled, chunk, graphs))
+
+    def _own(self, settled: SGLangConfig, chunk: Fact[int], graphs: Fact[int]) -> tuple[tuple[str, Fact[Any]], ...]:
+        """What SGLang makes of its own settings, under its own names, each with its source."""
+        captured, prefill = settled.capture_sizes, settled.prefill_graph_sizes
+        found: list[tuple[str, Fact[Any]]] = [
+            ("context_length", settled.max_model_len),
+            ("mem_fraction_static", settled.gpu_memory_utilization),
+            ("chunked_prefill_size", self._per_group(chunk, settled.chunk)),
+            ("max_prefill_tokens", self._setting("max-prefill-tokens", self.max_prefill)),
+            ("max_running_requests", settled.max_num_seqs),
+            ("cuda_graph_max_bs", graphs if captured else self._off(graphs)),
+            ("cuda_graph_bs", Fact(list(captured), graphs.provenance)),
+            (
+                "prefill_cuda_graph_bs",
+                self._default("cuda-graph-bs-prefill", list(prefill), "by the prefill chunk" if prefill else "off"),
+            ),
+        ]
+        if settled.block_size is not None:
+            found.append(("page_size", settled.block_size))
+        if settled.window_pool:
+            found.append(("swa_full_tokens_ratio", self._setting("swa-full-tokens-ratio", settled.window_ratio)))
+        if self.model.is_hybrid:
+            found += [
+                ("mamba_full_memory_ratio", self._setting("mamba-full-memory-ratio", settled.state_ratio)),
+                ("mamba_ssm_dtype", self._setting("mamba-ssm-dtype", settled.state_dtype)),
+            ]
+            if settled.state_slots is not None:
+                found.append(("max_mamba_cache_size", self._setting("max-mamba-cache-size", settled.state_slots)))
+        if settled.max_total_tokens is not None:
+            found.append(("max_total_tokens", self._setting("max-total-tokens", settled.max_total_tokens)))
+        if self.speculation:
+            found += [
+                ("speculative_algorithm", self._setting("speculative-algorithm", self.speculation)),
+                ("speculative_num_steps", self._setting("speculative-num-steps", settled.draft_steps)),
+                ("speculative_eagle_topk", self._setting("speculative-eagle-topk", settled.draft_topk)),
+                ("speculative_num_draft_tokens", self._setting("speculative-num-draft-tokens", settled.draft_tokens)),
+            ]
+        if self.attention_data > 1:
+            name = "attn-dp-size" if "attn-dp-size" in self.config.flags else "data-parallel-size"
+            found.append(("attention_data_parallel_size", self._setting(name, self.attention_data)))
+        if self.expert_ranks > 1:
+            found.append(("expert_parallel_size", self._setting("expert-parallel-size", self.expert_ranks)))
+        return tuple(found)
+
+    def _setting(self, name: str, value: T) -> Fact[T]:
+        """A value with the flag that states it, or as a default."""
+        given = self._given(name, (int, float, str))
+        return Fact(value, given.provenance) if given else self._default(name, value)
+
+    def _per_group(self, chunk: Fact[int], divided: int) -> Fact[int]:
+        """The prefill chunk of one scheduler: attention groups divide it."""
+        if divided == chunk.value:
+            return chunk
+        source = chunk.provenance
+        text = f"{source.text}: {chunk.value:,} divided by {self.attention_data} attention groups"
+        return Fact(divided, Provenance("derived", text, source.position))
+
+    def _off(self, graphs: Fact[int]) -> Fact[int]:
+        off = self._given("disable-cuda-graph", bool) or self._given("disable-decode-cuda-graph", bool)
+        return Fact(0, off.provenance if off else graphs.provenance)
 
     # ---- reading flags ------------------------------------------------------------------------------------------
 
@@ -361,18 +424,22 @@ class _Resolver(Resolver):
         value = default_chunk(self.version, self.mib, self.role)
         return self._default(name, value, f"device memory of {self.mib:,} MiB" if self.mib else "", device=True)
 
-    def _decode_graphs(self) -> tuple[int, bool]:
+    def _decode_graphs(self) -> tuple[Fact[int], bool]:
         """(largest batch, whether any decode graph is captured)."""
+        name = "cuda-graph-max-bs"
         stated = self._sizes("cuda-graph-bs-decode", "cuda-graph-bs")
-        given = self._integer("cuda-graph-max-bs-decode") or self._integer("cuda-graph-max-bs")
+        given = self._given_count("cuda-graph-max-bs-decode") or self._given_count(name)
         if stated:
-            largest = stated[-1]
+            sizes = self._given("cuda-graph-bs-decode", list) or self._given("cuda-graph-bs", list)
+            largest = Fact(stated[-1], sizes.provenance) if sizes else self._default(name, stated[-1])
         elif given:
             largest = given
         else:
-            largest = default_graph_max(self.version, self.mib, self.parallel.tensor, self.attention_data)
-            if self.version >= (0, 5, 22) and self.requests is not None:
-                largest = min(largest, self.requests)
+            value = default_graph_max(self.version, self.mib, self.parallel.tensor, self.attention_data)
+            why = f"device memory of {self.mib:,} MiB, tensor {self.parallel.tensor}" if self.mib else ""
+            if self.version >= (0, 5, 22) and self.requests is not None and self.requests < value:
+                value, why = self.requests, "no more than max-running-requests"
+            largest = self._default(name, value, why, device=True)
         off = (
             self.config.get("disable-cuda-graph") is True
             or self.config.get("disable-decode-cuda-graph") is True

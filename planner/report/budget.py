@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.lint.message import printable, without_commands
 from planner.report.reserve import reserve_lines
@@ -12,8 +12,10 @@ from planner.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem
+    from planner.engines.config import EffectiveConfig
     from planner.memory.budget import RankBudget
     from planner.plan import Plan
+    from planner.provenance import Fact
 
 _WIDTH = 60
 #: Terms drawn in the bar, from the left, and their letters.
@@ -87,15 +89,10 @@ def _plan(plan: Plan, explain: bool) -> Iterator[str]:
             f"  parallel     tensor {sizes.tensor}, pipeline {sizes.pipeline}, data {sizes.data}"
             + (", experts spread" if sizes.expert else "")
         )
-        for name, fact in (
-            ("max-model-len", config.max_model_len),
-            ("max-num-seqs", config.max_num_seqs),
-            ("max-num-batched-tokens", config.max_num_batched_tokens),
-            ("gpu-memory-utilization", config.gpu_memory_utilization),
-            ("kv-cache-dtype", config.kv_cache_dtype),
-        ):
-            value = f"{fact.value:,}" if isinstance(fact.value, int) else str(fact.value)
-            yield f"  {name:<23} {printable(value):>10}  ({printable(str(fact.provenance))})"
+        settings = list(_settings(config))
+        width = max(23, *(len(name) for name, _ in settings))
+        for name, fact in settings:
+            yield f"  {name:<{width}} {printable(_shown(fact.value)):>10}  ({printable(str(fact.provenance))})"
     if plan.budget is not None:
         seen = set()
         for rank in plan.budget.ranks:
@@ -114,6 +111,28 @@ def _plan(plan: Plan, explain: bool) -> Iterator[str]:
     for note in plan.budget.notes if plan.budget else ():
         yield f"  note: {printable(note)}"
     yield f"  verdict: {plan.verdict}"
+
+
+def _settings(config: EffectiveConfig) -> Iterator[tuple[str, Fact[Any]]]:
+    """The settings that decide memory: an engine's own names where it has them."""
+    if config.own:
+        for name, fact in config.own:
+            yield name.replace("_", "-"), fact
+    else:
+        yield "max-model-len", config.max_model_len
+        yield "max-num-seqs", config.max_num_seqs
+        yield "max-num-batched-tokens", config.max_num_batched_tokens
+        yield "gpu-memory-utilization", config.gpu_memory_utilization
+    yield "kv-cache-dtype", config.kv_cache_dtype
+
+
+def _shown(value: Any) -> str:
+    """A value for people: lists of sizes are counted."""
+    if isinstance(value, list):
+        return f"{len(value)} sizes" if value else "none"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _title(plan: Plan) -> str:

@@ -107,6 +107,8 @@ def _effective(plan: Plan) -> dict[str, Any]:
         fact: Fact[Any] | None = getattr(config, name)
         if fact is not None:
             found[name] = {"value": fact.value, "source": str(fact.provenance)}
+    for name, fact in config.own:
+        found.setdefault(name, {"value": fact.value, "source": str(fact.provenance)})
     return found
 
 

@@ -142,3 +142,22 @@ def test_output_and_stdin(run: Run, folder: Path) -> None:
     result = run("budget", "-", "--format", "json", "-o", "plan.json", stdin=house.manifest("m"))
     assert (result.exit_code, result.stdout) == (0, "")
     assert json.loads((folder / "plan.json").read_text())["plans"][0]["workload"]["file"] == "<stdin>"
+
+
+def test_sglang_settings_say_where_they_come_from(run: Run) -> None:
+    """The engine's own names and heuristics, as text and as JSON."""
+    options = ("--engine", "sglang==0.5.12", "--model", "Qwen/Qwen3-8B", "--accelerator", "H100-80GB-SXM")
+    found = plans(run, *options, "--", "--max-running-requests", "64")[0]["engine"]["effective"]
+    assert found["mem_fraction_static"]["value"] == 0.83
+    assert "activations 12288" in found["mem_fraction_static"]["source"]
+    assert found["chunked_prefill_size"] == {
+        "value": 8192,
+        "source": "SGLang 0.5.12 default (device memory of 81,559 MiB)",
+    }
+    assert found["max_running_requests"] == {"value": 64, "source": "command line: --max-running-requests"}
+    assert found["cuda_graph_max_bs"]["value"] == found["cuda_graph_bs"]["value"][-1] == 256
+    assert found["prefill_cuda_graph_bs"]["value"][-1] == 8192
+    text = run("budget", *options).stdout
+    for name in ("mem-fraction-static", "chunked-prefill-size", "max-running-requests", "cuda-graph-bs"):
+        assert f"\n  {name} " in text
+    assert "gpu-memory-utilization" not in text
