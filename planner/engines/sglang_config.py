@@ -27,6 +27,8 @@ class SGLangConfig(EffectiveConfig):
     head_data: bool = False
     shared_replicated: bool = False
     redundant_experts: int = 0
+    expert_runner: str = "auto"
+    """--moe-runner-backend."""
     driver_mib: int = 0
     """MiB that the driver tool reports for a device; 0 where it is not known."""
     chunk: int = 0

@@ -13,6 +13,7 @@ from planner.engines.resolver import Resolver, Version, parallel_size
 from planner.engines.sglang_config import SGLangConfig
 from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph_max, mem_fraction, multimodal_factor
 from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
+from planner.engines.sglang_speculative import draft_shape
 from planner.engines.vllm import env_text
 from planner.provenance import Fact, Provenance
 from planner.record import replace
@@ -184,13 +185,12 @@ class _Resolver(Resolver):
         divided = chunk.value
         if self.attention_data > 1 and divided > 0:
             divided //= self.attention_data if version >= (0, 4, 5) else 2
-        if (
-            self.speculation
-            and self.requests is None
-            and version >= (0, 4, 5)
-            and not self.speculation.startswith("NGRAM")
-        ):
-            self.requests = 48
+        self.requests_why = ""
+        if self.requests is None and version >= (0, 4, 5):
+            if self.model.architecture.startswith("DeepseekV4"):
+                self.requests, self.requests_why = 256, "DeepSeek-V4"
+            elif self.speculation:
+                self.requests, self.requests_why = 48, "speculative decoding"
         sequences = self._sequences(given_requests)
         if divided > 0:
             batched = Fact(divided, chunk.provenance)
@@ -242,6 +242,7 @@ class _Resolver(Resolver):
             shared_replicated=self.config.get("moe-a2a-backend") in _SPREADING
             or self.config.get("enable-deepep-moe") is True,
             redundant_experts=min(self._integer("ep-num-redundant-experts") or 0, 1 << 16),
+            expert_runner=self._text("moe-runner-backend", "auto"),
             driver_mib=self.mib,
             chunk=divided,
             requests_given=self.requests,
@@ -462,19 +463,30 @@ class _Resolver(Resolver):
             return stated
         limit = self._integer("cuda-graph-max-bs-prefill") or self._integer("piecewise-cuda-graph-max-tokens")
         if not limit:
-            if version < (0, 5, 7):
-                limit = 4096
-            elif not self.latent:
-                limit = chunk
-            else:
-                limit = min(8192, chunk) if version >= (0, 5, 23) else 2048
-            total = self._integer("max-total-tokens")
-            limit = min(limit, total) if total else limit
-            if "llama-2" in (self.config.model.value if self.config.model else "").lower():
-                limit = min(limit, 4096)
-            if (0, 5, 13) <= version < (0, 5, 17):
-                limit = min(limit, self.length.value)
-        return prefill_sizes(limit) if limit > 0 else ()
+            limit = self._prefill_graph_limit(chunk)
+        if (0, 5, 13) <= version < (0, 5, 17) and "context-length" in self.config.flags:
+            limit = min(limit, self.length.value)
+        return prefill_sizes(limit, version) if limit > 0 else ()
+
+    def _prefill_graph_limit(self, chunk: int) -> int:
+        """Tokens of the largest prefill graph where nobody states them."""
+        version = self.version
+        if version < (0, 5, 7):
+            return 4096
+        if version < (0, 5, 8) or not self.latent:
+            limit = chunk
+        else:
+            limit = min(8192, chunk) if version >= (0, 5, 23) else 2048
+        if version < (0, 5, 10):
+            return limit
+        if version >= (0, 5, 19) and self.parallel.pipeline > 1:
+            # Pipelines capture only when asked to, and small graphs then.
+            limit = min(limit, 8192)
+        total = self._integer("max-total-tokens")
+        limit = min(limit, total) if total else limit
+        if "llama-2" in (self.config.model.value if self.config.model else "").lower():
+            limit = min(limit, 4096)
+        return limit
 
     def _prefill_graphs_off(self) -> bool:
         config, version = self.config, self.version
@@ -538,7 +550,7 @@ class _Resolver(Resolver):
             return Fact(max(1, given.value // self.attention_data), given.provenance)
         if self.requests is not None:
             value = max(1, self.requests // self.attention_data)
-            return self._default(name, value, "speculative decoding")
+            return self._default(name, value, self.requests_why)
         return self._default(name, 2048, "2048 to 4096, by the tokens of the pool")
 
     # ---- the static share ---------------------------------------------------------------------------------------
@@ -575,7 +587,7 @@ class _Resolver(Resolver):
                 graph_max,
                 decode_graphs,
                 prefill_graphs,
-                self._integer("piecewise-cuda-graph-max-tokens") or 4096,
+                self._integer("piecewise-cuda-graph-max-tokens") or self._prefill_graph_limit(chunk),
                 self.latent,
                 self.attention_data,
                 self.speculation,
@@ -761,15 +773,15 @@ class _Resolver(Resolver):
         """(steps, top k, tokens of one verification); zeros without speculation."""
         if not self.speculation:
             return 0, 0, 0
-        steps = self._integer("speculative-num-steps")
-        topk = self._integer("speculative-eagle-topk")
-        tokens = self._integer("speculative-num-draft-tokens")
-        if steps is None and tokens is None:
-            # Chosen by architecture: small trees for MoE and MLA, larger ones for Llama-like models.
-            steps, topk, tokens = (3, 1, 4) if self.latent or self.model.is_moe else (5, 4, 8)
-        steps = steps or max(1, (tokens or 2) - 1)
-        topk = topk or 1
-        return min(steps, 1024), min(topk, 1024), min(tokens or steps + 1, 4096)
+        found = draft_shape(
+            self.version,
+            self.speculation,
+            self.model.architecture,
+            self._integer("speculative-num-steps"),
+            self._integer("speculative-eagle-topk"),
+            self._integer("speculative-num-draft-tokens") or self._integer("speculative-dflash-block-size"),
+        )
+        return min(found.steps, 1024), min(found.topk, 1024), min(found.tokens, 4096)
 
     def _lora(self) -> tuple[int, int] | None:
         if self.config.get("enable-lora") is not True and not self.config.get("lora-paths"):

@@ -40,15 +40,13 @@ def _before_0_5_3(version: Version, speculation: bool) -> list[int]:
     return [1, 2, 4, 8, *range(16, 161, 8)]
 
 
-def prefill_sizes(largest: int) -> tuple[int, ...]:
+def prefill_sizes(largest: int, version: Version = (0, 5, 23)) -> tuple[int, ...]:
     """Token counts of prefill graphs up to ``largest``."""
     largest = min(largest, _LARGEST_PREFILL)
-    found = [
-        *range(4, 33, 4),
-        *range(48, 257, 16),
-        *range(288, 513, 32),
-        *range(576, 1025, 64),
-        *range(1280, 4097, 256),
-        *range(4608, largest + 1, 512),
-    ]
+    found = [*range(4, 33, 4), *range(48, 257, 16), *range(288, 513, 32)]
+    if version < (0, 5, 8):
+        found += [*range(640, 4097, 128), *range(4352, largest + 1, 256)]
+    else:
+        first = 640 if version < (0, 5, 9) else 576
+        found += [*range(first, 1025, 64), *range(1280, 4097, 256), *range(4608, largest + 1, 512)]
     return tuple(size for size in found if size <= largest)

@@ -47,8 +47,9 @@ def compressed_cells(model: ModelArchitecture, config: SGLangConfig, stage: rang
     state_of_four = rings[0] / span * 4 * (head + dim) * _STATE * len(four)
     # Early releases count the entries of compress_ratios, which has one for the MTP layer too.
     counted = len(layers) + (max(1, len(model.mtp_layers)) if version < (0, 5, 14) else 0)
-    per_window = row * counted + state_of_four
-    compressed = row / 4 * len(four) + row / 128 * many + (dim + dim // 128 * 4) / 4 * len(four)
+    whole, quarter, few = (_row(row, page // ratio, version) for ratio in (1, 4, 128))
+    per_window = whole * counted + state_of_four
+    compressed = quarter / 4 * len(four) + few / 128 * many + (dim + dim // 128 * 4) / 4 * len(four)
     fixed = 0
     if version >= (0, 5, 15):
         rows = -(-((requests + 2) * rings[1] + 1) // 128) * 128
@@ -56,13 +57,23 @@ def compressed_cells(model: ModelArchitecture, config: SGLangConfig, stage: rang
     else:
         per_window += rings[1] / window * 2 * head * _STATE * many
     inflation = (counted + 1) / counted if speculative else 1.0
-    capped = version >= (0, 5, 21) and not config.window_ratio_given and config.requests_given is not None
-    if capped and (config.chunk > 0 or config.role == "decode"):
+    # DeepSeek-V4 has its ratio set for it, so that only its successor is sized by requests.
+    capped = version >= (0, 5, 21) and not config.window_ratio_given and model.model_type == "deepseek_v41"
+    if capped and config.requests_given is not None and (config.chunk > 0 or config.role == "decode"):
         tokens = window_cap(config, window, page) + _tails(config) * (window + page)
         tokens = -(-tokens // page) * page
         return CompressedCells(compressed * inflation, per_window * inflation, tokens, fixed, 0.0)
     ratio = config.window_ratio
     return CompressedCells((ratio * per_window + compressed) * inflation, 0.0, 0, fixed, ratio)
+
+
+def _row(row: int, page: int, version: tuple[int, ...]) -> float:
+    """Bytes of one packed latent with its share of the page's end: pages are whole multiples of the values' bytes, which is
+    charged from 0.5.21 on."""
+    if version < (0, 5, 21) or page <= 0:
+        return float(row)
+    values = row - _SCALES
+    return -(-page * row // values) * values / page
 
 
 def _tails(config: SGLangConfig) -> int:

@@ -15,9 +15,12 @@ from planner.memory.coefficients import Spread
 from planner.models.architecture import ModelArchitecture
 from planner.units import GIB, format_bytes
 
-#: GiB of one process's context with the kernels that are loaded before the baseline, and of communicators by link.
-_CONTEXT: Spread = (0.3, 0.55, 0.8)
-_COMMUNICATORS: dict[str, Spread] = {"pcie": (0.05, 0.25, 0.9), "pair": (0.1, 0.5, 1.0), "mesh": (0.4, 1.5, 2.4)}
+#: GiB of one process's context with the kernels that are loaded before the baseline, by major compute capability (public
+#: logs: L40S 0.51, RTX 3090 and L4 of several ranks 0.54 to 0.65, H100 0.71, RTX PRO 6000 0.73, B200 0.79).
+_CONTEXT: dict[int, Spread] = {8: (0.3, 0.47, 0.7), 9: (0.35, 0.65, 0.85), 10: (0.45, 0.78, 1.0), 12: (0.35, 0.7, 0.9)}
+_CONTEXT_ELSEWHERE: Spread = (0.3, 0.55, 0.9)
+#: GiB of communicators by link (public logs: 0.1 on PCIe; eight ranks 0.75 on H20, 1.0 to 2.0 on H200).
+_COMMUNICATORS: dict[str, Spread] = {"pcie": (0.03, 0.13, 0.6), "pair": (0.1, 0.5, 1.0), "mesh": (0.4, 1.2, 2.2)}
 #: Peak of a prefill chunk over the tensor sizes of one layer, and over the work space of its experts.
 _FORWARD: Spread = (0.4, 1.1, 2.0)
 _EXPERTS: Spread = (0.2, 1.0, 1.5)
@@ -41,11 +44,13 @@ _DEEPEP: Spread = (0.3, 1.5, 3.0)
 
 def baseline(config: SGLangConfig, accelerator: Accelerator | None) -> Term:
     """Bytes in use on the device when the engine takes its baseline: the context, and the communicators of several ranks."""
-    bounds = list(_CONTEXT)
-    inputs = [Input("context", f"{_CONTEXT[1]:.2f} GiB", "context of one process, from start-up logs")]
+    capability = accelerator.capability if accelerator is not None else None
+    context = _CONTEXT.get(capability[0] if capability else 0, _CONTEXT_ELSEWHERE)
+    bounds = list(context)
+    inputs = [Input("context", f"{context[1]:.2f} GiB", "context of one process, from start-up logs")]
     ranks = config.parallel.world
     if ranks > 1:
-        linked = accelerator is None or "NVLink" in accelerator.interconnect or accelerator.vendor == "amd"
+        linked = accelerator is None or accelerator.vendor == "amd" or _fast(accelerator)
         extra = _COMMUNICATORS["pcie" if not linked else "pair" if ranks == 2 else "mesh"]
         bounds = [bound + more for bound, more in zip(bounds, extra, strict=True)]
         inputs.append(Input("communicators", f"{extra[1]:.2f} GiB", f"{ranks} ranks"))
@@ -57,6 +62,11 @@ def baseline(config: SGLangConfig, accelerator: Accelerator | None) -> Term:
         bounds = [bound + config.prealloc / GIB for bound in bounds]
         inputs.append(Input("symmetric memory", format_bytes(config.prealloc), "--enable-symm-mem"))
     return Term("baseline", _estimate(bounds), "in use when the engine takes its baseline", tuple(inputs), counted=True)
+
+
+def _fast(accelerator: Accelerator) -> bool:
+    """Whether ranks reach each other by NVLink (bridges between two cards take no more than PCIe does)."""
+    return "NVLink" in accelerator.interconnect and "bridge" not in accelerator.interconnect
 
 
 def activations(model: ModelArchitecture, config: SGLangConfig) -> Term:

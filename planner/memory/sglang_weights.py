@@ -12,11 +12,13 @@ from planner.engines.config import Parallelism
 from planner.engines.sglang_config import SGLangConfig
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
+from planner.memory.sglang_allocator import Segments
 from planner.memory.sglang_cells import attention_ranks
+from planner.memory.sglang_formats import as_kept, leftover_scales
 from planner.memory.weights import Rank, local_shape, rank_weights, stage_layers
 from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, Tower, Vector
 from planner.record import NamedTuple, replace
-from planner.units import GIB, MIB, ceil_div, format_bytes
+from planner.units import GIB, ceil_div, format_bytes
 
 #: Releases of the weight model whose layouts are SGLang's too: those before kernels of later releases allocate with weights.
 _LAYOUT = (0, 29, 0)
@@ -36,11 +38,10 @@ _FEED_FORWARD = frozenset(
         "dense_4h_to_h",
     )
 )
-#: GiB that loading takes beside the tensors: handles of libraries, blocks that are partly used.
-_LOADING = (0.0, 0.02, 0.12)
-#: torch's caching allocator: tensors from 10 MiB on have a segment of their own in steps of 2 MiB, smaller ones from 1 MiB on
-#: share segments of 20 MiB, the rest segments of 2 MiB.
-_OWN_SEGMENT, _SEGMENT_STEP, _SHARED_SEGMENT, _SMALL = 10 * MIB, 2 * MIB, 20 * MIB, MIB
+#: GiB that loading takes beside the tensors' segments: handles of libraries, and temporaries that stay referenced.
+_LOADING = (0.0, 0.01, 0.14)
+#: Tensors of one kind in a layer beyond which they are not told apart.
+_MOST_ALIKE = 1024
 _BYTES = {"model": 2.0, "plain": 2.0, "bfloat16": 2.0, "float16": 2.0, "float32": 4.0}
 
 
@@ -60,7 +61,8 @@ class Groups(NamedTuple):
 
 def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelerator: Accelerator | None) -> Term:
     """Bytes that loading the model leaves in use on one rank of a pipeline stage, as "Load weight end" counts them."""
-    local = split(model, groups(config))
+    local = as_kept(split(model, groups(config)), config, accelerator)
+    layers = stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage]
     term = rank_weights(
         local,
         Parallelism(tensor=1, pipeline=config.parallel.pipeline),
@@ -76,18 +78,16 @@ def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelera
         towers=config.multimodal_profiled,
     )
     size = term.bytes
-    slack = (
-        0
-        if config.cpu_offload_gib
-        else segments(local, stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage])
-    )
-    bounds = (size.low, size.expected + slack, size.high + slack)
+    slack = 0 if config.cpu_offload_gib else segments(local, layers)
+    stale = leftover_scales(local, layers, config, accelerator)
+    bounds = (size.low + stale, size.expected + slack + stale, size.high + slack + stale)
     low, expected, high = (int(part + extra * GIB) for part, extra in zip(bounds, _LOADING, strict=True))
     parallel = config.parallel
     split_words = f"tensor {parallel.tensor}, attention data {config.attention_data}, expert {config.expert_ranks}"
     return term._replace(
         bytes=Estimate(low, expected, high, "derived"),
-        formula=f"{term.formula} + allocator segments {format_bytes(slack + _LOADING[1] * GIB)}",
+        formula=f"{term.formula} + allocator segments {format_bytes(slack + _LOADING[1] * GIB)}"
+        + (f" + scales beside their repacked copies {format_bytes(stale)}" if stale else ""),
         inputs=(Input("parallel", split_words, "flags"), *term.inputs[1:]),
     )
 
@@ -95,29 +95,36 @@ def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelera
 def segments(model: ModelArchitecture, stage: range) -> int:
     """Bytes that the allocator rounds the weights of a stage up by: "mem usage" is a difference of free device memory, so
     that it counts whole segments. ``model`` has local shapes."""
-    total = 0
-    counts: dict[int, list[int]] = {}
+    held = Segments()
+    if model.embedding is not None and stage and stage[0] == 0:
+        held.take(_sizes(model.embedding, model))
+    sizes: dict[int, list[int]] = {}
     for index in stage:
-        entry = counts.setdefault(id(model.layers[index]), [0, index])
-        entry[0] += 1
-    for count, index in counts.values():
-        total += count * sum(_rounding(matrix, model) for matrix in model.layers[index].matrices)
+        layer = model.layers[index]
+        found = sizes.get(id(layer))
+        if found is None:
+            found = [size for matrix in layer.matrices for size in _sizes(matrix, model)]
+            found += [2 * vector.n for vector in layer.vectors for _ in range(vector.count)]
+            sizes[id(layer)] = found
+        held.take(found)
+    if model.head is not None and stage and stage[-1] == model.num_layers - 1:
+        held.take(_sizes(model.head, model))
     for tower in model.towers:
-        total += sum(_rounding(matrix, model) for matrix in tower.matrices)
-    return total
+        for matrix in tower.matrices:
+            held.take(_sizes(matrix, model))
+        held.take(2 * vector.n for vector in tower.vectors for _ in range(vector.count))
+    return held.spare
 
 
-def _rounding(matrix: Matrix, model: ModelArchitecture) -> int:
+def _sizes(matrix: Matrix, model: ModelArchitecture) -> list[int]:
+    """Bytes of the tensors of a matrix, without scales."""
+    if matrix.shard == "host":
+        return []
     form = model.formats.get(matrix.format)
     name = form.name if form else matrix.format
     element = _BYTES.get(name) or (form.bits / 8 if form and form.bits else 0.5 if "4" in name else 1.0)
     size = int(matrix.n * matrix.k * element) * max(1, matrix.experts)
-    if size >= _OWN_SEGMENT:
-        return matrix.count * (-size % _SEGMENT_STEP)
-    if size > _SMALL:
-        fitting = _SHARED_SEGMENT // size
-        return matrix.count * (_SHARED_SEGMENT - fitting * size) // fitting
-    return 0
+    return [size, *([2 * matrix.n] if matrix.bias else [])] * min(matrix.count, _MOST_ALIKE)
 
 
 def draft_weights(

@@ -122,20 +122,67 @@ def test_local_shapes_leave_nothing_to_split() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "printed"),
+    ("name", "line", "version", "device", "printed"),
     [
-        ("Qwen/Qwen3-14B", "--tp-size 4", 7.08),
-        ("Qwen/Qwen3-32B", "--tp-size 16", 4.15),
-        ("Qwen/Qwen3.5-9B", "--tp-size 2", 8.96),
+        ("Qwen/Qwen3-Reranker-0.6B", "", "0.5.12", "H100-80GB", 1.18),
+        ("Qwen/Qwen3-14B", "--tp-size 4", "0.5.7", "A100-80GB", 7.08),
+        # DP attention keeps embedding and head whole: sgl-project/sglang, pull request 17392.
+        (
+            "Qwen/Qwen3-30B-A3B",
+            "--tp-size 4 --dp-size 4 --ep-size 4 --enable-dp-attention --enable-dp-lm-head",
+            "0.5.11",
+            "H200",
+            16.39,
+        ),
+        # FP4 experts on Marlin before 0.5.16: the scales that were read stay beside the repacked ones.
+        ("deepseek-ai/DeepSeek-V4-Pro", "--tp-size 8 --moe-runner-backend marlin", "0.5.14", "H200", 125.65),
     ],
 )
-def test_weights_of_public_logs(name: str, line: str, printed: float) -> None:
+def test_weights_of_public_logs(name: str, line: str, version: str, device: str, printed: float) -> None:
     """ "mem usage" of loading, which counts whole allocator segments."""
-    of, accelerator = known(name), candidates("A100-80GB")[0]
+    of, accelerator = known(name), candidates(device)[0]
     assert of is not None
-    config = parse_argv(shlex.split(f"--model a/b {line}"), version=assumed("0.5.7", "test"))
+    config = parse_argv(shlex.split(f"--model a/b {line}"), version=assumed(version, "test"))
     term = weights(of, effective(config, of, accelerator), 0, accelerator)
-    assert term.bytes.expected / GIB == pytest.approx(printed, rel=0.01)
+    assert term.bytes.expected / GIB == pytest.approx(printed, rel=0.007)
+    assert term.bytes.low <= printed * 1.0005 * GIB
+    assert term.bytes.high >= printed * 0.9995 * GIB
+
+
+def test_scales_of_marlin_by_release_and_kernel() -> None:
+    def size(version: str, device: str, line: str) -> float:
+        of, accelerator = known("deepseek-ai/DeepSeek-V4-Pro"), candidates(device)[0]
+        assert of is not None
+        words = shlex.split(f"--model a/b --tp-size 8 {line}")
+        config = effective(parse_argv(words, version=assumed(version, "test")), of, accelerator)
+        return weights(of, config, 0, accelerator).bytes.expected / GIB
+
+    marlin = "--moe-runner-backend marlin"
+    scales = 22.5  # 4 bytes for each of the 32-element blocks of the experts
+    assert size("0.5.15", "H200", marlin) - size("0.5.16", "H200", marlin) == pytest.approx(scales, rel=0.01)
+    assert size("0.5.15", "H200", marlin) - size("0.5.15", "H200", "") == pytest.approx(scales, rel=0.01)
+    # Workstation Blackwell runs Marlin by default.
+    assert size("0.5.15", "RTX-PRO-6000", "") == pytest.approx(size("0.5.15", "H200", marlin), rel=0.01)
+    # The first output projection is FP8 on data-centre Blackwell and 16 bits elsewhere.
+    assert size("0.5.23", "H200", "") - size("0.5.23", "B200", "") > 0.3
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "device", "line", "tokens", "within"),
+    [
+        # Reference on SGLang's memory, 3.4 and 14, and vllm-project/vllm issue 21348.
+        ("Qwen/QwQ-32B", "0.4.3", "L4", "--tp-size 4 --mem-fraction-static 0.85", 46_611, 0.03),
+        ("Qwen/Qwen3-8B", "0.5.10", "B200", "", int(136.37 * GIB) // 147_456, 0.005),
+        ("Qwen/Qwen3-4B", "0.4.6", "L40S", "", 2821 * 40_960 // 512, 0.005),
+        ("Qwen/Qwen3-235B-A22B-FP8", "0.4.9", "H100-80GB", "--tp-size 4 --mem-fraction-static 0.93", 367_404, 0.01),
+    ],
+)
+def test_tokens_of_public_starts(name: str, version: str, device: str, line: str, tokens: int, within: float) -> None:
+    """End to end: nothing of the start is given but the command line."""
+    found = budget(name, device, line, version, gpus=4 if "tp-size" in line else 1).capacity
+    assert found is not None
+    assert found.kv_tokens.expected == pytest.approx(tokens, rel=within)
+    assert found.kv_tokens.low <= tokens <= found.kv_tokens.high
 
 
 def test_weights_beyond_the_share() -> None:

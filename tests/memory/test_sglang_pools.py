@@ -30,6 +30,7 @@ from planner.models.architecture import (
     StateShape,
 )
 from planner.provenance import from_default
+from planner.record import replace
 from planner.units import GIB, MIB
 
 H100 = Accelerator("H100", "nvidia", exactly(81559 * MIB), (9, 0), "", smi_mib=(81559,))
@@ -235,13 +236,14 @@ def test_running_requests() -> None:
     assert requests(1 << 20, 0, config) == 8
 
 
-def compressed_model() -> ModelArchitecture:
+def compressed_model(**changes: str) -> ModelArchitecture:
     """DeepSeek-V4-Flash: 43 layers, of which 21 compress by 4 and 20 by 128."""
 
     def layer(ratio: int) -> LatentAttention:
         return LatentAttention(64, 448, 64, 448, 512, 1024, 128 if ratio == 4 else 0, 128, ratio)
 
-    return model([layer(0), layer(0), *([layer(4), layer(128)] * 20), layer(4)], "DeepseekV4ForCausalLM")
+    found = model([layer(0), layer(0), *([layer(4), layer(128)] * 20), layer(4)], "DeepseekV4ForCausalLM")
+    return replace(found, **changes)
 
 
 def test_compressed_bytes_per_token() -> None:
@@ -253,8 +255,20 @@ def test_compressed_bytes_per_token() -> None:
     assert solve(int(19.582 * GIB), per_token, config, found).tokens == 1_317_632
 
 
-def test_compressed_windows_by_requests() -> None:
+def test_compressed_windows_by_ratio_where_a_number_of_requests_is_given() -> None:
+    """The release sets the ratio of DeepSeek-V4 itself, so that it counts as stated; pages are padded from 0.5.21 on."""
     of = compressed_model()
+    config, _ = settle("--tp-size 8 --max-running-requests 64", "0.5.23", of)
+    later = compressed_cells(of, config, range(of.num_layers), 64)
+    assert (later.ratio, later.window_tokens) == (0.1, 0)
+    before = compressed_cells(of, settle("--tp-size 8", "0.5.20", of)[0], range(of.num_layers), 64)
+    # A page of 256 rows of 584 bytes is padded to 585 each, one of 64 likewise, one of 2 to 864.
+    padding = 0.1 * 43 * 1 + 21 / 4 * 1 + 20 / 128 * (864 - 584)
+    assert later.full - before.full == pytest.approx(padding, abs=0.01)
+
+
+def test_compressed_windows_by_requests() -> None:
+    of = compressed_model(model_type="deepseek_v41")
     config, _ = settle("--tp-size 8 --max-running-requests 64", "0.5.23", of)
     found = compressed_cells(of, config, range(of.num_layers), 64)
     assert found.ratio == 0
