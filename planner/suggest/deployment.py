@@ -353,7 +353,6 @@ def lint_manifest(text: str, settings: Settings) -> tuple[Finding, ...]:
     """What the rules say of a manifest, all that are built in and the user's own, as ``planner lint`` would."""
     from planner.documents.read import read_bytes
     from planner.lint.run import lint, select_rules
-
     from planner.settings import Settings
 
     chosen = Settings(models=settings.models, model_folders=settings.model_folders, rules=settings.rules)
