@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.places import key_position
+from planner.facts.rollout import rollout_facts
 from planner.provenance import Position
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def workload_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
     }
     if workload.replicas is not None:
         facts["replicas"] = workload.replicas
-    return facts
+    return facts | rollout_facts(plan, positions)
 
 
 def pod_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def lint(
     workloads = extraction.workloads
 
     def judge(share: int, count: int) -> tuple[Outcome, int]:
-        plans, engines = plan_workloads(workloads[share::count], settings)
+        plans, engines = plan_workloads(workloads[share::count], settings, objects=extraction.objects)
         return together([_judged(rules, part, own) for own, part in _by_settings(plans, settings)]), engines
 
     judged = in_shares(judge, shares(len(workloads)))
@@ -179,6 +179,7 @@ def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
     from planner.facts import rule_facts
     from planner.facts.demand import demand_gaps
     from planner.facts.gaps import gaps
+    from planner.facts.serving import serving_gaps
 
     for plan in plans:
         facts, positions = rule_facts(plan)
@@ -188,6 +189,6 @@ def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
             container=plan.container.name if plan.container else "",
             facts=facts,
             positions=positions,
-            unknown=(*plan.unknown, *gaps(plan, facts), *demand_gaps(plan)),
+            unknown=(*plan.unknown, *gaps(plan, facts), *demand_gaps(plan), *serving_gaps(plan, facts)),
             default_position=plan.position,
         )

@@ -164,7 +164,8 @@ def extract(documents: Sequence[Document]) -> Extraction:
         if found and kind and not document.api_version:
             reading.problem(document.root.get("kind") or document.root, f"this {kind} has no `apiVersion`")
         workloads.extend(found)
-    return Extraction(tuple(workloads), reading.problems, objects, unknown_kinds)
+    objects.workloads = tuple(workloads)
+    return Extraction(objects.workloads, reading.problems, objects, unknown_kinds)
 
 
 def _expanded(documents: Sequence[Document]) -> Iterator[Document]:

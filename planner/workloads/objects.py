@@ -7,14 +7,18 @@ then the only one in the same folder, then the only one of the run; otherwise no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from planner.documents.document import Document
 from planner.documents.node import Node
 from planner.provenance import Fact, Position, from_file
 from planner.record import NamedTuple
 from planner.units import parse_quantity
+
+if TYPE_CHECKING:
+    from planner.workloads.services import Reach
+    from planner.workloads.workload import Workload
 
 T = TypeVar("T")
 
@@ -49,7 +53,7 @@ class ServicePort(NamedTuple):
 
 
 class Service(NamedTuple):
-    """A Service; ``selector`` names the labels of the pods behind it."""
+    """A Service; ``selector`` names the labels of the pods behind it, ``headless`` says that it has no address of its own."""
 
     name: str
     namespace: str
@@ -58,6 +62,7 @@ class Service(NamedTuple):
     type: str
     selector: dict[str, str]
     ports: tuple[ServicePort, ...]
+    headless: bool = False
 
 
 class PersistentVolumeClaim(NamedTuple):
@@ -169,11 +174,19 @@ _REFERRED = {
     "Deployment": ("apps",),
 }
 _OTHER_KINDS = {
-    "ResourceClaim": "resource.k8s.io",
-    "ResourceClaimTemplate": "resource.k8s.io",
-    "ComputeDomain": "resource.nvidia.com",
-    "HorizontalPodAutoscaler": "autoscaling",
-    "ScaledObject": "keda.sh",
+    "ResourceClaim": ("resource.k8s.io",),
+    "ResourceClaimTemplate": ("resource.k8s.io",),
+    "ComputeDomain": ("resource.nvidia.com",),
+    "HorizontalPodAutoscaler": ("autoscaling",),
+    "ScaledObject": ("keda.sh",),
+}
+#: Kinds that carry requests from outside of the cluster to Services.
+ROUTES = {
+    "Ingress": ("networking.k8s.io", "extensions"),
+    "HTTPRoute": ("gateway.networking.k8s.io",),
+    "Route": ("route.openshift.io", ""),
+    "VirtualService": ("networking.istio.io",),
+    "IngressRoute": ("traefik.io", "traefik.containo.us"),
 }
 
 
@@ -188,6 +201,10 @@ class Objects:
         self._device_claims: dict[str, _Index[DeviceClaim]] | None = None
         self._autoscalers: _Index[Autoscaler] | None = None
         self._services: tuple[Service, ...] | None = None
+        self._services_by_name: _Index[Service] | None = None
+        self._reach: Reach | None = None
+        #: the workloads of the run, once they are read
+        self.workloads: Sequence[Workload] = ()
         self._custom: dict[tuple[str, str], list[Document]] = {}
         self._custom_indices: dict[tuple[str, str], _Index[Document]] = {}
         self._used: dict[tuple[str, ...], frozenset[str]] = {}
@@ -251,7 +268,7 @@ class Objects:
         if kind in _CORE_KINDS:
             if group:  # a kind of the same name that means something else (llmaz' Service)
                 return False
-        elif _OTHER_KINDS.get(kind) != group:
+        elif group not in _OTHER_KINDS.get(kind, ()) and group not in ROUTES.get(kind, ()):
             return False
         self._documents.setdefault(kind, []).append(document)
         return True
@@ -342,6 +359,27 @@ class Objects:
             self._services = tuple(_service(document) for document in self._documents.get("Service", ()))
         return self._services
 
+    def service(self, name: str, namespace: str, file: str) -> Lookup[Service]:
+        """The Service that an object in ``namespace`` and ``file`` means."""
+        if self._services_by_name is None:
+            self._services_by_name = _Index("Service")
+            for item in self.services:
+                self._services_by_name.add(item.name, item.namespace, item.file, item)
+        return self._services_by_name.find(name, namespace, file)
+
+    def routes(self) -> Iterable[tuple[str, Document]]:
+        """(kind, document) of all objects that carry requests to Services from outside."""
+        return ((kind, document) for kind in ROUTES for document in self._documents.get(kind, ()))
+
+    @property
+    def reach(self) -> Reach:
+        """Which Services select which pods, and what stands before them."""
+        if self._reach is None:
+            from planner.workloads.services import Reach
+
+            self._reach = Reach(self)
+        return self._reach
+
     @property
     def config_maps(self) -> tuple[Document, ...]:
         """The documents of all ConfigMaps, in order."""
@@ -385,7 +423,10 @@ def _service(document: Document) -> Service:
         target = port.string("targetPort")
         ports.append(ServicePort(port.string("name") or "", number, target or str(number or ""), port))
     selector = {key: value.text for key, value in _entries(root.get("spec", "selector")).items()}
-    return Service(*_identity(document), root, root.string("spec", "type") or "ClusterIP", selector, tuple(ports))
+    address = root.get("spec", "clusterIP")
+    headless = address is not None and address.kind == "scalar" and address.text == "None"
+    kind = root.string("spec", "type") or "ClusterIP"
+    return Service(*_identity(document), root, kind, selector, tuple(ports), headless)
 
 
 def _device_requests(spec: Node | None) -> tuple[DeviceRequest, ...]:

@@ -1,0 +1,94 @@
+"""Variables that Kubernetes injects for the Services of a namespace, where the engine takes one for its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.facts.flag_tables import TITLES
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+    from planner.provenance import Position
+    from planner.workloads.objects import Service
+
+#: From this release on SGLang warns of a port that is no number, and goes on (srt/environ.py, EnvField.get).
+_SGLANG_FORGIVES = (0, 5, 15)
+#: Releases of vLLM that take their internal port before the API server binds its own (F286; since then the server's socket is
+#: bound first).
+_VLLM_TAKES_FIRST = ((0, 5, 0), (0, 6, 2))
+
+
+def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    """``colliding_variables``: each with the ``variable``, ``cause`` (what sets it, in words), ``effect`` and ``remedy``."""
+    container, pod = plan.container, plan.pod
+    if container is None or pod is None or plan.engine.engine not in ("vllm", "sglang", "tgi"):
+        return {"colliding_variables": []}
+    found: list[dict[str, Any]] = []
+    own = container.env.get("VLLM_PORT")
+    if own is not None and own.value is not None and _taken_twice(plan, own.value):
+        positions[f"container.colliding_variables[{len(found)}]"] = own.node.position
+        found.append(
+            {
+                "variable": "VLLM_PORT",
+                "cause": f"VLLM_PORT is set to {own.value.strip()}, the port of the API",
+                "effect": "vLLM takes VLLM_PORT for its internal port and binds it first: address already in use",
+                "remedy": "Give the variable another name, or another port.",
+            }
+        )
+    if plan.objects is None or (pod.spec is not None and pod.spec.boolean("enableServiceLinks") is False):
+        return {"colliding_variables": found}
+    for service in plan.objects.services:
+        variable = service.name.upper().replace("-", "_") + "_PORT"
+        if variable in container.env or not _reads(plan, variable) or not _injected(plan, service):
+            continue
+        name = service.node.get("metadata", "name") or service.node
+        positions[f"container.colliding_variables[{len(found)}]"] = name.position
+        found.append(
+            {
+                "variable": variable,
+                "cause": f"the Service {service.name} makes Kubernetes set {variable}=tcp://… in every pod of its namespace",
+                "effect": f"{TITLES[plan.engine.engine]} reads it as a port number of its own and stops at the address",
+                "remedy": "Set enableServiceLinks: false in the pod spec, or name the Service otherwise.",
+            }
+        )
+    return {"colliding_variables": found}
+
+
+def _reads(plan: Plan, variable: str) -> bool:
+    """Whether the engine's start fails at ``tcp://10.0.0.1:8000`` in this variable."""
+    engine = plan.engine
+    if engine.engine == "vllm":
+        return variable == "VLLM_PORT"
+    if engine.engine == "sglang":
+        # Asked for where ranks of one machine share a message queue (shm_broadcast.py).
+        several = (engine.get("tp-size") or engine.get("tensor-parallel-size") or 1) > 1
+        return variable == "SGLANG_PORT" and several and engine.version_key < _SGLANG_FORGIVES
+    # TGI's launcher takes every argument from a variable, and refuses one that does not parse.
+    stated = {"MASTER_PORT": "master-port", "PROMETHEUS_PORT": "prometheus-port"}.get(variable)
+    if variable == "PROMETHEUS_PORT" and engine.version_key < (3, 3):
+        return False
+    return stated is not None and stated not in engine.flags
+
+
+def _injected(plan: Plan, service: Service) -> bool:
+    """Whether the kubelet sets the variables of a Service in the pod: one with an address, of the same namespace. Files of one
+    folder may belong to different clusters; that a Service selects the pod tells that they do not."""
+    workload, pod = plan.workload, plan.pod
+    if workload is None or pod is None or plan.objects is None:
+        return False
+    if service.headless or service.type == "ExternalName" or not service.ports:
+        return False
+    if service.file == workload.document.file:
+        # A namespace that only one of them states may still be the same.
+        return service.namespace == workload.namespace or not (service.namespace and workload.namespace)
+    return service in plan.objects.reach.services_of(pod)
+
+
+def _taken_twice(plan: Plan, value: str) -> bool:
+    engine = plan.engine
+    first, last = _VLLM_TAKES_FIRST
+    if engine.engine != "vllm" or not first <= engine.version_key < last:
+        return False
+    port = engine.flags.get("port")
+    text = value.strip()
+    return text.isascii() and text.isdigit() and len(text) < 6 and (port.value if port else 8000) == int(text)
