@@ -61,6 +61,8 @@ class Settings(NamedTuple):
     color: bool | None = None
     manifests_only: bool = False
     rule_pages: str = ""
+    #: price of one GPU and hour by the accelerator's name, in the user's currency
+    prices: dict[str, float] = {}
     paths: tuple[PathSettings, ...] = ()
     source: str = ""
     places: dict[str, Position] = {}
@@ -179,7 +181,7 @@ _MAPS = {
     "severity": "severity",
 }
 _FLAGS = {"strict": "strict", "quiet": "quiet", "color": "color", "manifests-only": "manifests_only"}
-_OTHERS = ("baseline", "memory", "parameters", "paths", "workload")
+_OTHERS = ("baseline", "memory", "parameters", "paths", "prices", "workload")
 #: What may stand under a glob in ``paths``; ``model`` may stand only there.
 PATH_SETTINGS = (
     "accelerator", "assume-accelerator", "engine-versions", "force-accelerator", "force-engine-versions", "ignore", "memory",
@@ -239,6 +241,8 @@ class _Reader:
             return _FLAGS[name], self._flag(key, node)
         if name == "parameters":
             return name, self._parameters(node)
+        if name == "prices":
+            return name, self._prices(node)
         if name in ("memory", "workload"):
             return name, self._checked(name, node)
         return _TEXTS.get(name, name), self._text(key, node)
@@ -331,6 +335,18 @@ class _Reader:
             self._places.setdefault(f"parameters: {name}", value.key_position)
         plain: dict[str, dict[str, Any]] = node.plain()
         return plain
+
+    def _prices(self, node: Node) -> dict[str, float]:
+        prices: dict[str, float] = {}
+        if node.kind != "mapping":
+            self._wrong(node, "prices must be a mapping of accelerators to the price of one GPU and hour")
+        for name, value in node.items():
+            price = value.value
+            if isinstance(price, (int, float)) and not isinstance(price, bool) and 0 < price < 1e9:
+                prices[name] = float(price)
+            else:
+                self._wrong(value, f"prices: {name} must be a number above 0, the price of one GPU and hour")
+        return prices
 
     def _flag(self, key: str, node: Node) -> bool:
         if not isinstance(node.value, bool):

@@ -68,6 +68,18 @@ def family(name: str) -> tuple[Accelerator, ...]:
     return tuple(found.values())
 
 
+def largest_machine(product: str) -> tuple[str, int] | None:
+    """(machine type, devices) of the machine with the most devices of exactly this catalog product; None where no machine
+    type of the catalog has it whole."""
+    best: tuple[str, int] | None = None
+    for cloud in ("aws", "gcp", "azure", "oracle", "alibaba"):
+        for key, entry in _table(cloud)["instances"].items():
+            whole = entry[0] == product and (len(entry) < 3 or entry[2] == 1)
+            if whole and entry[1] > (best[1] if best else 0):
+                best = (key, entry[1])
+    return best
+
+
 def _cloud(key: str) -> str:
     if key.startswith("standard_"):
         return "azure"

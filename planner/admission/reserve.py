@@ -133,6 +133,11 @@ def _under_watermark(cache: Cache, mix: Mix, running: int, risk: float, usable: 
     return Reserve("quantile", running, held, reserved, held + reserved, max(0, reserved - cache.watermark_blocks))
 
 
+def most_kept(cache: Cache, mix: Mix, risk: float) -> int:
+    """The most running requests of one engine copy that keep the plan's reserve at ``risk`` (0 to 1); 0 where none does."""
+    return _most(cache, mix, risk, cache.blocks, 1 << 20)
+
+
 def _most(cache: Cache, mix: Mix, risk: float, usable: int, at_most: int) -> int:
     """The most running requests that keep both the quantile and the longest request's way to its end."""
     quantile = most_running(mix, usable, risk, prompts_wait=cache.prompts_wait, at_most=at_most)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 COMMANDS = {
     "lint": "Check manifests: rule violations at the line that causes them.",
     "budget": "The GPU memory budget of every pod and rank, explained.",
+    "suggest": "A configuration that keeps the progress reserve: a new manifest, or changes.",
     "simulate": "What the engine's scheduler does with a stream of requests.",
     "rules": "List the rules, or show one.",
     "catalog": "List the models and accelerators that are known.",

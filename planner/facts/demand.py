@@ -39,7 +39,7 @@ def demand(plan: Plan) -> tuple[Workload | None, Unknown | None]:
                 return assumed_workload(length), None
             value, source = plan.demand
             if value.get("trace") is not None:
-                pairs = _trace(str(value["trace"]), source)
+                pairs = trace_pairs(str(value["trace"]), source)
         return read_workload(value, length, source, pairs), None
     except BadWorkload as error:
         return None, Unknown("reserve", f"planner/workload cannot be read: {error}", _REMEDY, position)
@@ -90,7 +90,7 @@ def parsed(text: str) -> Any:
     return content.documents[0].root.plain()
 
 
-def _trace(path: str, settings: str) -> list[tuple[int, int]]:
+def trace_pairs(path: str, settings: str) -> list[tuple[int, int]]:
     """(prompt, output) tokens of a trace that the settings name: a file beside them or below, nothing else."""
     import os
 

@@ -1,0 +1,121 @@
+"""What would take fewer GPUs than a suggestion: an FP8 cache, a quantized checkpoint, a shorter maximum length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from planner.record import replace
+from planner.suggest.search import search
+
+if TYPE_CHECKING:
+    from planner.models.architecture import ModelArchitecture
+    from planner.suggest.deployment import Suggestion
+
+#: How names of quantized checkpoints say so, the formats that change results least first.
+_FORMATS = ("fp8", "w8a8", "int8", "w4a16", "awq", "gptq", "int4", "4bit", "nvfp4", "mxfp4")
+#: Whose quantized checkpoints are named first, among equal ones.
+_ORGANISATIONS = ("redhatai", "nvidia", "qwen")
+#: Quantized checkpoints that are tried.
+_MOST_CHECKPOINTS = 2
+
+
+def cheaper(answer: Suggestion, catalog_id: str) -> tuple[str, ...]:
+    """One sentence for each change that would take fewer GPUs; nothing where one GPU is enough as it is."""
+    choice = answer.choice
+    if choice is None or choice.gpus == 1:
+        return ()
+    return tuple(_changes(answer, catalog_id, choice.gpus))
+
+
+def _changes(answer: Suggestion, catalog_id: str, gpus: int) -> Iterator[str]:
+    from planner.suggest.deployment import fp8_cache_possible
+
+    question, choice = answer.question, answer.choice
+    if choice is not None and not choice.knobs.cache_dtype and fp8_cache_possible(question, answer.found):
+        fewer = _fewer(answer, gpus, cache_dtype="fp8")
+        if fewer:
+            yield f"an FP8 KV cache (--kv-cache-dtype fp8): {_count(fewer)}; it changes results slightly"
+    for name in _quantized(answer, catalog_id):
+        fact = replace(question.model, value=name)
+        fewer = _fewer(answer._replace(question=question._replace(model=fact)), gpus)
+        if fewer:
+            yield f"the quantized checkpoint {name}: {_count(fewer)}"
+    shorter = _shorter(answer)
+    if shorter:
+        fewer = _fewer(answer._replace(question=question._replace(length=shorter)), gpus)
+        if fewer:
+            yield f"--max-model-len {shorter}, which refuses the longest requests: {_count(fewer)}"
+
+
+def _count(gpus: int) -> str:
+    return f"{gpus} GPU{'s' if gpus > 1 else ''}"
+
+
+def _fewer(answer: Suggestion, gpus: int, cache_dtype: str = "") -> int:
+    """GPUs that a changed question takes, 0 where these are no fewer."""
+    found = search(
+        answer.question,
+        answer.demand.in_flight,
+        answer.found.node,
+        most_gpus=gpus - 1,
+        alternatives=False,
+        cache_dtype=cache_dtype,
+    )
+    return found.choices[0].gpus if found.choices else 0
+
+
+def _shorter(answer: Suggestion) -> int:
+    """A length for all but one request in twenty of each kind, a multiple of 1024; 0 where it is not much shorter."""
+    workload = answer.demand.workload.within(answer.question.length)
+    length = workload.prompts.quantile(0.95) + workload.outputs.quantile(0.95)
+    rounded = -(-int(length) // 1024) * 1024
+    return rounded if rounded * 1.5 < answer.question.length else 0
+
+
+def _quantized(answer: Suggestion, catalog_id: str) -> list[str]:
+    """Quantized checkpoints of the same model that the catalog has: the same shape, fewer bytes, run by this release."""
+    from planner import catalog
+    from planner.engines.vllm_quantization import method
+    from planner.models.architecture import UnknownModel
+    from planner.models.resolve import resolve
+
+    own = answer.choice.judged.plan.model if answer.choice else None
+    if own is None or own.quantization or not catalog_id:
+        return []
+    organisation, _, base = catalog_id.lower().partition("/")
+    named = []
+    for key in catalog.model_keys():
+        owner, _, name = key.partition("/")
+        rest = name.removeprefix(base)
+        kind = next((place for place, word in enumerate(_FORMATS) if word in rest), None)
+        if rest == name or kind is None or "gguf" in rest:
+            continue
+        trusted = owner == organisation or owner in _ORGANISATIONS
+        named.append((kind, not trusted, owner != organisation, key))
+    found: list[str] = []
+    seen: set[str] = set()
+    for *_, key in sorted(named):
+        try:
+            other = resolve(key)
+        except UnknownModel:
+            continue
+        quantization = other.architecture.quantization or ""
+        known = method(
+            quantization, answer.question.modules.parse_argv([], version=answer.question.version).version_key
+        )
+        if _same(own, other.architecture) and quantization not in seen and known is not None and known.active:
+            seen.add(quantization)
+            found.append(other.catalog_id or key)
+        if len(found) == _MOST_CHECKPOINTS:
+            break
+    return found
+
+
+def _same(one: ModelArchitecture, other: ModelArchitecture) -> bool:
+    return (
+        one.architecture == other.architecture
+        and one.num_layers == other.num_layers
+        and one.hidden_size == other.hidden_size
+        and bool(other.quantization)
+    )

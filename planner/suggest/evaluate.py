@@ -1,0 +1,193 @@
+"""One configuration of an engine copy: does it start, and how many requests does it keep the progress reserve for?
+
+Both forms of ``planner suggest`` ask this question; it is answered by the same plan and the same facts that rules read, so
+that a suggestion cannot disagree with ``planner lint``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.admission.capacity import Cache
+    from planner.admission.mix import Mix
+    from planner.admission.workload import Workload
+    from planner.plan import Plan
+
+#: The largest share of a device that is suggested: what no profile run sees (penalties, log probabilities, fragments)
+#: needs a byte reserve too.
+MOST_UTILIZATION = 0.95
+#: Steps in which utilization is suggested.
+_STEP = 100
+
+
+class Judged:
+    """What one configuration does; worked out as far as somebody asks.
+
+    ``starts``: whether it surely starts (every estimate at its unfavourable end, and what lives outside the budget fits).
+    ``cache``, ``workload``: the pool of one engine copy and the demand, None where they are not known; ``reason`` then says
+    why, or why the configuration does not start.
+    """
+
+    def __init__(self, plan: Plan, mixes: dict[tuple[Any, ...], Mix]) -> None:
+        from planner.facts.demand import cache, demand
+
+        self.plan = plan
+        self._mixes = mixes
+        self._most: int | None = None
+        self.cache: Cache | None = None
+        self.workload: Workload | None = None
+        self.sequences = plan.effective.max_num_seqs.value if plan.effective else 0
+        budget = plan.budget
+        self.starts = budget is not None and budget.verdict == "fits" and headroom_kept(plan)
+        self.reason = "" if self.starts else _reason(plan)
+        if self.starts and budget is not None and budget.capacity is not None:
+            self.workload, gap = demand(plan)
+            self.cache = cache(plan, budget.capacity.blocks.expected)
+            if self.cache is None or self.workload is None:
+                self.reason = (
+                    gap.reason if gap else "the layout of the KV cache is not known for this model and release"
+                )
+
+    @property
+    def known(self) -> bool:
+        """Whether it starts and what it serves can be said."""
+        return self.cache is not None and self.workload is not None
+
+    @property
+    def mix(self) -> Mix | None:
+        """The workload's requests on this cache."""
+        pool, workload = self.cache, self.workload
+        if pool is None or workload is None:
+            return None
+        key = (pool.growths, pool.max_model_len, pool.lookahead, pool.prefix_caching)
+        if key not in self._mixes:
+            from planner.admission.mix import mix_of
+
+            self._mixes[key] = mix_of(
+                workload,
+                pool.growths,
+                pool.max_model_len,
+                lookahead=pool.lookahead,
+                prefix_caching=pool.prefix_caching,
+            )
+        return self._mixes[key]
+
+    @property
+    def most(self) -> int:
+        """Requests at a time that keep the reserve in one engine copy; 0 where it does not start or that is not known."""
+        if self._most is None:
+            from planner.admission.reserve import most_kept
+
+            mix, pool, workload = self.mix, self.cache, self.workload
+            known = mix is not None and pool is not None and workload is not None
+            self._most = most_kept(pool, mix, workload.risk) if known else 0  # type: ignore[arg-type, union-attr]
+        return self._most
+
+    def serves(self, requests: int) -> bool:
+        """Whether one copy serves this many requests at a time and keeps the reserve: what ``most`` says, for one number."""
+        if self.sequences < requests:
+            return False
+        if self._most is not None:
+            return self._most >= requests
+        from planner.admission.reserve import reserve_of
+        from planner.admission.risk import overflow
+
+        mix, pool, workload = self.mix, self.cache, self.workload
+        if mix is None or pool is None or workload is None:
+            return False
+        found = overflow(mix, requests, pool.blocks, prompts_wait=pool.prompts_wait)
+        if found.risk > workload.risk or requests * mix.mean > pool.blocks - mix.shared:
+            return False
+        return reserve_of("finish-longest", pool, mix, requests, workload.risk).missing == 0
+
+
+class Judge:
+    """Judges plans of one workload; remembers mixes of requests, which depend on the cache's layout alone."""
+
+    def __init__(self) -> None:
+        self._mixes: dict[tuple[Any, ...], Mix] = {}
+
+    def __call__(self, plan: Plan) -> Judged:
+        """Whether the plan's configuration starts and what it serves."""
+        return Judged(plan, self._mixes)
+
+
+def _reason(plan: Plan) -> str:
+    """Why a plan's configuration does not surely start, in a sentence with numbers."""
+    from planner.units import format_gib
+
+    budget = plan.budget
+    if budget is None:
+        return plan.unknown[0].reason if plan.unknown else "the budget is not known"
+    if not budget.ranks:
+        return "; ".join(budget.notes) or "the engine refuses this layout"
+    rank = budget.ranks[budget.tightest]
+    weights, room = rank.bytes("weights"), rank.bytes("requested")
+    left = rank.bytes("kv_available")
+    if weights.expected > room.expected:
+        return f"weights need {format_gib(weights.expected)} a GPU of {format_gib(room.expected)}"
+    if left.low <= 0:
+        return f"weights, activations and runtime leave {format_gib(max(0, left.expected))} a GPU for the KV cache"
+    capacity, config = budget.capacity, plan.effective
+    if capacity is not None and config is not None and capacity.longest_request.low < config.max_model_len.value:
+        return (
+            f"the KV cache surely holds {capacity.longest_request.low:,} tokens of one request, "
+            f"less than the {config.max_model_len.value:,} of --max-model-len"
+        )
+    return f"what lives outside the engine's share ({format_gib(rank.bytes('outside').expected)}) is too small"
+
+
+def headroom_kept(plan: Plan) -> bool:
+    """Whether context, communicators and graphs that the release does not count are expected to fit beside the engine's
+    share on every rank (the condition of ``memory-headroom-too-small``)."""
+    config = plan.effective
+    if plan.budget is None or config is None:
+        return False
+    if config.kv_cache_memory_bytes is not None:
+        return True
+    return all(_late(rank) <= rank.bytes("outside").expected for rank in plan.budget.ranks)
+
+
+def _late(rank: Any) -> int:
+    late: int = rank.bytes("baseline").expected
+    graphs = rank.terms["graphs"]
+    return late if graphs.counted else late + graphs.bytes.expected
+
+
+def utilization_limit(plan: Plan) -> float:
+    """The largest ``gpu-memory-utilization`` (a multiple of 0.01, at most ``MOST_UTILIZATION``) at which the free memory
+    and what lives outside surely suffice, by the terms of a plan made at any utilization; 0 where none does.
+
+    Formula: device × (1 − u) must hold the baseline, its errors added in squares, and at the expected ends the graphs that
+    the release does not subtract (``memory/vllm_budget.py``, ``_enough_free`` and ``_survives_warm_up``).
+    """
+    budget = plan.budget
+    if budget is None or not budget.ranks:
+        return 0.0
+    for step in range(round(MOST_UTILIZATION * _STEP), 0, -1):
+        if all(_leaves_enough(rank, step / _STEP) for rank in {id(r.terms): r for r in budget.ranks}.values()):
+            return step / _STEP
+    return 0.0
+
+
+def _leaves_enough(rank: Any, share: float) -> bool:
+    device, baseline = rank.bytes("device"), rank.bytes("baseline")
+    outside = device.expected - math.ceil(device.expected * share)
+    low = device.low - math.ceil(device.low * share)
+    margin = math.hypot(outside - low, baseline.high - baseline.expected)
+    return bool(outside - baseline.expected >= margin and outside >= _late(rank))
+
+
+def watermark_for(judged: Judged) -> float:
+    """The share of blocks that ``--watermark`` has to keep free so that the reserve holds however many requests the engine
+    would let in; 0 where the release has no such setting, or none below 0.3 keeps it."""
+    from planner.admission.reserve import progress
+    from planner.admission.scheduler_facts import WATERMARK_SINCE
+
+    config = judged.plan.effective
+    if config is None or config.version < WATERMARK_SINCE or judged.mix is None or judged.cache is None:
+        return 0.0
+    risk = judged.workload.risk if judged.workload else 0.01
+    return progress(judged.cache, judged.mix, max(1, judged.most), risk).watermark

@@ -1,0 +1,387 @@
+"""The search for a new deployment: the fewest GPUs on which a workload keeps its progress reserve.
+
+Layouts are tried from the smallest engine copy upwards. For each, the fewest replicas follow from what one copy serves
+with its settings at their most generous (largest safe utilization, smallest batch, graphs or none), of which the mildest
+that still serve are then chosen. What one copy serves falls as ``max-num-seqs`` rises, since buffers and graphs are sized
+for it, so that a copy for one request bounds every other: layouts that cannot win cost one or two plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.engines.version import parse_version
+from planner.record import NamedTuple
+from planner.suggest.configuration import CAPTURE_SIZE_SINCE, Knobs, Question, plan_of
+from planner.suggest.evaluate import Judge, Judged, utilization_limit, watermark_for
+from planner.suggest.layouts import MOST_GPUS, MOST_NODES, NODES_SINCE, Layout, NodeSize, layouts
+from planner.units import ceil_div
+
+#: Batches that are tried below the engine's default, tokens a step.
+_BATCHES = (4096, 2048, 1024, 512)
+#: Layouts with equally many GPUs whose settings are worked out, and copies of other sizes that are shown.
+_MOST_TIES, _MOST_OTHERS = 4, 2
+#: From the mildest to the one that costs the most speed.
+_GRAPHS = ("all", "few", "none")
+
+
+class Choice(NamedTuple):
+    """A configuration that serves the workload. ``requests``: of one copy at a time; ``judged``: its plan."""
+
+    layout: Layout
+    knobs: Knobs
+    replicas: int
+    requests: int
+    judged: Judged
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all replicas."""
+        return self.layout.gpus * self.replicas
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Smaller is better: GPUs, then one node before several, graphs before none, little copies before large ones."""
+        return (
+            self.gpus,
+            self.layout.pods > 1,
+            _GRAPHS.index(self.knobs.graphs),
+            self.layout.gpus,
+            self.layout.pods,
+            self.layout.pipeline,
+        )
+
+
+class _Candidate(NamedTuple):
+    """A layout with the fewest replicas of it that serve, before its settings are chosen."""
+
+    layout: Layout
+    replicas: int
+    requests: int
+
+    @property
+    def gpus(self) -> int:
+        return self.layout.gpus * self.replicas
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """As ``Choice.rank``, without what settings decide."""
+        layout = self.layout
+        return (self.gpus, layout.pods > 1, layout.gpus, layout.pods, layout.pipeline)
+
+
+class Attempt(NamedTuple):
+    """A layout that serves no request, and why."""
+
+    layout: Layout
+    reason: str
+
+
+class Found(NamedTuple):
+    """``choices``: working configurations, best first; ``attempts``: layouts that do not work, smallest first.
+    ``in_flight``: requests of the whole deployment that are planned for. ``node``: GPUs of a node."""
+
+    choices: tuple[Choice, ...]
+    attempts: tuple[Attempt, ...]
+    in_flight: int
+    node: NodeSize
+
+
+def search(
+    question: Question,
+    in_flight: int,
+    node: NodeSize,
+    *,
+    most_gpus: int = 0,
+    most_nodes: int = MOST_NODES,
+    alternatives: bool = True,
+    cache_dtype: str = "",
+) -> Found:
+    """The configurations on the fewest GPUs for ``in_flight`` requests at a time, and the next best copies of other sizes.
+
+    ``most_gpus``: no more than these in all (0: as many as it takes, in copies of up to ``MOST_GPUS``). ``most_nodes``: of
+    one copy. ``cache_dtype``: ``--kv-cache-dtype`` of every configuration. Pure: reads the catalog, nothing else.
+    """
+    seeker = _Seeker(question, in_flight, cache_dtype)
+    over_nodes = parse_version(question.version.value) >= NODES_SINCE and most_nodes > 1
+    limit = min(most_gpus or MOST_GPUS, MOST_GPUS, node.gpus * (most_nodes if over_nodes else 1))
+    candidates: list[_Candidate] = []
+    attempts: list[Attempt] = []
+    best = most_gpus
+    for gpus in range(1, limit + 1):
+        if best and gpus > best:
+            break
+        for layout in seeker.layouts(gpus, node.gpus, most_nodes, over_nodes=over_nodes):
+            outcome = seeker.fewest(layout, best // gpus if best else 0)
+            if isinstance(outcome, Attempt):
+                attempts.append(outcome)
+            elif outcome is not None:
+                candidates.append(outcome)
+                best = min(best or outcome.gpus, outcome.gpus)
+    candidates.sort(key=lambda candidate: candidate.rank)
+    choices = _settled(seeker, [candidate for candidate in candidates if candidate.gpus == best])
+    if alternatives and choices:
+        choices += _others(seeker, choices[0], node, most_gpus)
+    return Found(tuple(choices), tuple(attempts), seeker.in_flight, node)
+
+
+def _settled(seeker: _Seeker, ties: list[_Candidate]) -> list[Choice]:
+    """Settings for layouts that take equally many GPUs, best first: no more than it takes to find one with all graphs."""
+    choices: list[Choice] = []
+    for candidate in ties[:_MOST_TIES]:
+        choices.append(seeker.settle(candidate))
+        if choices[-1].knobs.graphs == "all":
+            break
+    return sorted(choices, key=lambda choice: choice.rank)
+
+
+def _others(seeker: _Seeker, best: Choice, node: NodeSize, most_gpus: int) -> list[Choice]:
+    """What copies of other common sizes would take: the next larger ones on one node, and whole nodes for a copy that
+    spans several."""
+    sizes = [size for size in (1, 2, 4, 8, 16) if size <= node.gpus and size != best.layout.gpus]
+    sizes = [size for size in sizes if size > best.layout.gpus or best.replicas > 1]
+    layouts = [(size, 1) for size in sizes]
+    if best.layout.pods > 1:
+        layouts = [(node.gpus * best.layout.pods, best.layout.pods)]
+    found: list[Choice] = []
+    for size, pods in layouts:
+        if len(found) == _MOST_OTHERS or (most_gpus and size > most_gpus) or size == best.layout.gpus:
+            break
+        for layout in seeker.layouts(size, node.gpus, pods, over_nodes=pods > 1):
+            outcome = seeker.fewest(layout, 0)
+            if isinstance(outcome, _Candidate):
+                found.append(seeker.settle(outcome))
+                break
+    return sorted(found, key=lambda choice: choice.rank)
+
+
+class _Seeker:
+    """One search: remembers every configuration that it has judged."""
+
+    def __init__(self, question: Question, in_flight: int, cache_dtype: str) -> None:
+        self.question = question
+        self.in_flight = max(1, in_flight)
+        self.cache_dtype = cache_dtype
+        self._judge = Judge()
+        self._judged: dict[tuple[Layout, Knobs], Judged] = {}
+        few = parse_version(question.version.value) >= CAPTURE_SIZE_SINCE
+        chosen = question.fixed_names & {
+            "enforce-eager",
+            "compilation-config",
+            "max-cudagraph-capture-size",
+            "cudagraph-capture-sizes",
+        }
+        self._graphs = ("all",) if chosen else tuple(kind for kind in _GRAPHS if kind != "few" or few)
+
+    def layouts(self, gpus: int, node: int, most_nodes: int, *, over_nodes: bool) -> Iterator[Layout]:
+        """The layouts of a copy of this size that the engine does not refuse, whole experts where cut ones are refused."""
+        question = self.question
+        first = self._probe()
+        model = first.plan.model
+        if model is None:
+            return
+        fixed = [name for name in ("tensor-parallel-size", "pipeline-parallel-size") if name in question.fixed_names]
+        config = first.plan.effective
+        for layout in layouts(model, gpus, node, most_nodes, over_nodes=over_nodes):
+            if config is not None and fixed:
+                sizes = {"tensor-parallel-size": layout.tensor, "pipeline-parallel-size": layout.pipeline}
+                stated = {
+                    "tensor-parallel-size": config.parallel.tensor,
+                    "pipeline-parallel-size": config.parallel.pipeline,
+                }
+                if any(sizes[name] != stated[name] for name in fixed):
+                    continue
+            if not self._refused(layout):
+                yield layout
+            elif model.is_moe and layout.tensor > 1 and "enable-expert-parallel" not in question.fixed_names:
+                whole = layout._replace(expert=True)
+                if not self._refused(whole):
+                    yield whole
+
+    def _probe(self) -> Judged:
+        return self.judge(Layout(1), self._knobs(1))
+
+    def _refused(self, layout: Layout) -> bool:
+        """Whether a rule says that the ranks cannot share something (heads, blocks of scales)."""
+        if layout.tensor == 1:
+            return False
+        from planner.facts.parallel import parallel_facts
+
+        return bool(parallel_facts(self.judge(layout, self._knobs(1)).plan, {}).get("indivisible"))
+
+    def judge(self, layout: Layout, knobs: Knobs) -> Judged:
+        """The configuration's plan and what it serves."""
+        key = (layout, knobs)
+        if key not in self._judged:
+            self._judged[key] = self._judge(plan_of(self.question, layout, knobs))
+        return self._judged[key]
+
+    def _knobs(self, sequences: int) -> Knobs:
+        return Knobs(sequences, cache_dtype=self.cache_dtype)
+
+    # ---- replicas -----------------------------------------------------------------------------------------------
+
+    def fewest(self, layout: Layout, most_replicas: int) -> _Candidate | Attempt | None:
+        """The fewest replicas of a layout that serve with some settings; None where it takes more than ``most_replicas``
+        (0: any number), an attempt where no number serves."""
+        bound = self._generous(layout, 1)
+        if bound.most < 1:
+            return Attempt(layout, bound.reason or _too_small(bound))
+        low = ceil_div(self.in_flight, bound.most)
+        if most_replicas and low > most_replicas:
+            return None
+        replicas = self._replicas(layout, low, most_replicas)
+        return _Candidate(layout, replicas, ceil_div(self.in_flight, replicas)) if replicas else None
+
+    def settle(self, candidate: _Candidate) -> Choice:
+        """The mildest settings of a candidate."""
+        layout, replicas, requests = candidate
+        knobs = self._with_reserve(layout, self._mildest(layout, requests), requests)
+        return Choice(layout, knobs, replicas, requests, self.judge(layout, knobs))
+
+    def _replicas(self, layout: Layout, low: int, most: int) -> int:
+        """The fewest replicas, at least ``low``, whose share of the requests one copy serves; 0 where it takes more than
+        ``most`` (0: any number)."""
+        if self._serves(layout, ceil_div(self.in_flight, low)):
+            return low
+        failing, serving = low, 0
+        step = 1
+        while not serving:
+            candidate = failing + step
+            if most and failing >= most:
+                return 0
+            if candidate >= self.in_flight:
+                # One request a copy is what gave the bound.
+                serving = self.in_flight
+            elif self._serves(layout, ceil_div(self.in_flight, candidate)):
+                serving = candidate
+            else:
+                failing, step = candidate, 2 * step
+        while serving - failing > 1:
+            middle = (failing + serving) // 2
+            if self._serves(layout, ceil_div(self.in_flight, middle)):
+                serving = middle
+            else:
+                failing = middle
+        return serving if not most or serving <= most else 0
+
+    def _serves(self, layout: Layout, requests: int) -> bool:
+        return any(self.judge(layout, knobs).serves(requests) for knobs in self._extremes(layout, requests))
+
+    def _generous(self, layout: Layout, sequences: int) -> Judged:
+        return max(
+            (self.judge(layout, knobs) for knobs in self._extremes(layout, sequences)),
+            key=lambda judged: (judged.starts, judged.most),
+        )
+
+    def _extremes(self, layout: Layout, sequences: int) -> Iterator[Knobs]:
+        """The settings with the largest cache: eager for most releases, with graphs where eager activations cost more."""
+        batch = self._batches(layout, sequences)[-1]
+        for graphs in (self._graphs[-1], *self._graphs[:1]):
+            knobs = self._knobs(sequences)._replace(batched=batch, graphs=graphs)
+            yield knobs._replace(utilization=self._utilizations(layout, knobs)[-1])
+
+    # ---- settings -----------------------------------------------------------------------------------------------
+
+    def _batches(self, layout: Layout, sequences: int) -> list[int]:
+        """Tokens a step, the engine's default first; 0 where the user has fixed them."""
+        if "max-num-batched-tokens" in self.question.fixed_names:
+            return [0]
+        config = self.judge(layout, self._knobs(sequences)).plan.effective
+        if config is None:
+            return [0]
+        default = max(config.max_num_batched_tokens.value, sequences)
+        if not config.chunked_prefill.value:
+            return [max(default, self.question.length)]
+        return [default, *(size for size in _BATCHES if sequences <= size < default)]
+
+    def _utilizations(self, layout: Layout, knobs: Knobs) -> list[float]:
+        """The default share where that is safe, and the largest safe one; 0 where the user has fixed it."""
+        if {"gpu-memory-utilization", "kv-cache-memory-bytes"} & self.question.fixed_names:
+            return [0.0]
+        judged = self.judge(layout, knobs._replace(utilization=0.0))
+        config = judged.plan.effective
+        default = config.gpu_memory_utilization.value if config else 0.9
+        most = utilization_limit(judged.plan)
+        if most <= 0:
+            return [default]
+        return [most] if most <= default else [default, most]
+
+    def _mildest(self, layout: Layout, requests: int) -> Knobs:
+        """The settings that serve and change the least: graphs before none, the default batch before smaller ones, the
+        default share before a larger one."""
+        for graphs in self._graphs:
+            for batch in self._batches(layout, requests):
+                base = self._knobs(requests)._replace(batched=batch, graphs=graphs)
+                shares = self._utilizations(layout, base)
+                for share in shares:
+                    knobs = base._replace(utilization=share)
+                    if self.judge(layout, knobs).serves(requests):
+                        return self._least_share(layout, knobs, shares[0], requests)
+        # The extremes that serve are among these, in another order of graphs.
+        return next(knobs for knobs in self._extremes(layout, requests) if self.judge(layout, knobs).serves(requests))
+
+    def _least_share(self, layout: Layout, knobs: Knobs, default: float, requests: int) -> Knobs:
+        """The smallest share above the default that still serves: what stays outside is a reserve of bytes."""
+        low, high = round(100 * default), round(100 * knobs.utilization)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.judge(layout, knobs._replace(utilization=middle / 100)).serves(requests):
+                high = middle
+            else:
+                low = middle
+        return knobs._replace(utilization=high / 100) if high > low else knobs
+
+    def _with_reserve(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs:
+        """More sequences where the cache keeps the reserve for them, and the engine's own watermark where the release has
+        one: it then lets in as many as fit, and stops by itself where requests are longer than was said."""
+        if "max-num-seqs" in self.question.fixed_names:
+            return knobs
+        more = knobs
+        wanted = min(self.judge(layout, knobs).most, self._default_sequences(layout), 4 * requests)
+        # Buffers grow with the sequences, so that the number that fits is found from above.
+        for _ in range(3):
+            if wanted <= requests:
+                break
+            judged = self.judge(layout, knobs._replace(sequences=wanted))
+            if judged.serves(wanted):
+                more = knobs._replace(sequences=wanted)
+                break
+            wanted = min(wanted - 1, judged.most)
+        floating = self._watermarked(layout, more, requests)
+        return floating or more
+
+    def _default_sequences(self, layout: Layout) -> int:
+        knobs = self._knobs(0)
+        config = self.judge(layout, knobs).plan.effective
+        return config.max_num_seqs.value if config else 256
+
+    def _watermarked(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs | None:
+        """The same with ``--watermark``, if the requests that are planned for still run at a time under it."""
+        judged = self.judge(layout, knobs)
+        if "watermark" in self.question.fixed_names or judged.mix is None or judged.cache is None:
+            return None
+        share = watermark_for(judged)
+        if not share:
+            return None
+        room = judged.cache.blocks - judged.mix.shared
+        sequences = min(self._default_sequences(layout), int(room / max(1e-9, judged.mix.mean)))
+        found = knobs._replace(watermark=share, sequences=max(knobs.sequences, sequences))
+        other = self.judge(layout, found)
+        if not other.serves(requests) or other.mix is None or other.cache is None or other.workload is None:
+            return None
+        from planner.admission.reserve import progress
+
+        now = progress(other.cache, other.mix, requests, other.workload.risk)
+        # The planned requests come in whole, and the reserve holds for as many as the engine would ever let in.
+        if now.running < requests or not now.kept:
+            return None
+        full = progress(other.cache, other.mix, found.sequences, other.workload.risk)
+        return found if full.kept else None
+
+
+def _too_small(judged: Judged) -> str:
+    if judged.cache is None or judged.mix is None:
+        return "the KV cache of this configuration is not known"
+    longest = judged.mix.longest
+    return f"its {judged.cache.blocks:,} KV blocks do not hold one request with its reserve ({longest:,} blocks at its end)"

@@ -1,0 +1,142 @@
+"""``planner suggest`` for a new deployment, through the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from planner.report.result import LintResult
+
+LENGTHS = ("--prompt-tokens", "p50=800,p95=4000,max=16000", "--output-tokens", "p50=200,p95=800,max=2000")
+QWEN = ("suggest", "--model", "Qwen/Qwen3-8B", "--concurrency", "32", *LENGTHS)
+
+
+def documents(result: Result) -> dict[str, Any]:
+    """The manifest's objects by kind."""
+    return {document["kind"]: document for document in yaml.safe_load_all(result.stdout)}
+
+
+def container(workload: dict[str, Any]) -> dict[str, Any]:
+    """The engine's container of a Deployment."""
+    found: dict[str, Any] = workload["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_the_manifest_alone_stands_on_standard_output(
+    run: Callable[..., Result], lint_text: Callable[..., LintResult]
+) -> None:
+    result = run(*QWEN, "--accelerator", "L4")
+    assert result.exit_code == 0
+    found = documents(result)
+    assert list(found) == ["PersistentVolumeClaim", "Deployment", "Service"]
+    linted = lint_text(result.stdout)
+    assert linted.findings == ()
+    assert linted.problems == ()
+    assert linted.engines == 1
+    assert "next best" in result.stderr
+    assert "budget" in result.stderr
+
+
+def test_a_deployment_is_complete(run: Callable[..., Result]) -> None:
+    found = documents(run(*QWEN, "--accelerator", "L4", "--name", "chat", "--namespace", "llm"))
+    deployment = found["Deployment"]
+    pod, engine = deployment["spec"]["template"]["spec"], container(deployment)
+    assert {document["metadata"]["namespace"] for document in found.values()} == {"llm"}
+    assert engine["image"] == "vllm/vllm-openai:v0.33.0"
+    assert engine["resources"]["limits"] == {"nvidia.com/gpu": 2}
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-L4"}
+    assert pod["tolerations"][0]["key"] == "nvidia.com/gpu"
+    assert {"name": "shm", "mountPath": "/dev/shm"} in engine["volumeMounts"]
+    assert {probe for probe in engine if probe.endswith("Probe")} == {"startupProbe", "readinessProbe", "livenessProbe"}
+    startup = engine["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] < deployment["spec"]["progressDeadlineSeconds"]
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    # 8.19e9 parameters of two bytes, and room beside them
+    size = int(found["PersistentVolumeClaim"]["spec"]["resources"]["requests"]["storage"].removesuffix("Gi"))
+    assert 17 <= size <= 25
+
+
+def test_accelerators_are_ranked_by_gpus(run: Callable[..., Result]) -> None:
+    result = run(*QWEN, "--accelerator", "L4", "--accelerator", "H100-80GB", "--format", "json")
+    answers = json.loads(result.stdout)["suggestions"]
+    assert [(answer["accelerator"], answer["gpus"]) for answer in answers] == [("H100-80GB-SXM", 1), ("L4", 2)]
+    assert list(yaml.safe_load_all(answers[0]["manifest"]))[1]["kind"] == "Deployment"
+
+
+def test_prices_decide_where_all_are_known(run: Callable[..., Result], folder: Any) -> None:
+    (folder / "planner.yaml").write_text("prices: {L4: 0.7, H100-80GB: 2.5}\n")
+    result = run(*QWEN, "--accelerator", "L4", "--accelerator", "H100-80GB", "--format", "json")
+    answers = json.loads(result.stdout)["suggestions"]
+    assert [(answer["accelerator"], answer["price_per_hour"]) for answer in answers] == [
+        ("L4", 1.4),
+        ("H100-80GB-SXM", 2.5),
+    ]
+
+
+def test_a_limit_that_cannot_be_kept_is_said_with_numbers(run: Callable[..., Result]) -> None:
+    model = ("--model", "meta-llama/Llama-3.1-70B-Instruct", "--concurrency", "32", *LENGTHS)
+    result = run("suggest", *model, "--accelerator", "A100-80GB-SXM", "--max-gpus", "1")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "3 GPUs are needed" in result.stderr
+    assert "--max-gpus allows 1" in result.stderr
+
+
+def test_a_copy_over_several_nodes_is_a_leader_worker_set(
+    run: Callable[..., Result], lint_text: Callable[..., LintResult]
+) -> None:
+    model = ("--model", "meta-llama/Llama-3.1-405B-Instruct", "--concurrency", "20", *LENGTHS)
+    result = run("suggest", *model, "--accelerator", "H100-80GB")
+    assert result.exit_code == 0
+    found = documents(result)
+    group = found["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    leader = group["leaderTemplate"]["spec"]["containers"][0]
+    worker = group["workerTemplate"]["spec"]["containers"][0]
+    assert "--node-rank=0" in leader["args"]
+    assert "--headless" not in leader["args"]
+    assert "--headless" in worker["args"]
+    assert "startupProbe" not in worker
+    assert leader["env"][0]["valueFrom"]["secretKeyRef"]["name"] == "hf-token"
+    assert found["PersistentVolumeClaim"]["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert [finding.rule for finding in lint_text(result.stdout).findings if finding.severity != "info"] == []
+
+
+def test_flags_behind_dashes_are_kept(run: Callable[..., Result]) -> None:
+    result = run(*QWEN, "--accelerator", "L4", "--", "--gpu-memory-utilization=0.85", "--kv-cache-dtype=fp8")
+    args = container(documents(result)["Deployment"])["args"]
+    assert args[-2:] == ["--gpu-memory-utilization=0.85", "--kv-cache-dtype=fp8"]
+    assert sum(arg.startswith("--gpu-memory-utilization") for arg in args) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--accelerator", "L5"), "not in the accelerator catalog"),
+        (("--accelerator", "A100"), "name one of these"),
+        (("--accelerator", "L4", "--max-model-len", "9999999"), "is more than the 40,960 tokens of the model"),
+        (("--accelerator", "L4", "--engine", "sglang==0.5.0"), "only vLLM"),
+        (("--accelerator", "L4", "--name", "Not A Name"), "lower-case letters"),
+        (("--accelerator", "L4", "--", "--no-such-flag"), "does not take these flags"),
+        ((), "no accelerator is named"),
+        (("--accelerator", "L4", "--keep", "max-model-len"), "belong to manifests"),
+    ],
+)
+def test_what_cannot_be_asked(run: Callable[..., Result], options: tuple[str, ...], message: str) -> None:
+    result = run(*QWEN, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_load_must_be_stated(run: Callable[..., Result]) -> None:
+    result = run("suggest", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4", *LENGTHS)
+    assert result.exit_code == 2
+    assert "--concurrency N or --requests-per-second R" in result.stderr
+    result = run("suggest", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4", "--concurrency", "4")
+    assert result.exit_code == 2
+    assert "--prompt-tokens is missing" in result.stderr
