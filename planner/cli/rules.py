@@ -69,6 +69,7 @@ def _page(rule: Rule) -> str:
 def _json(rules: list[Rule], with_examples: bool) -> str:
     import json
 
+    from planner.lint.pages import page_of
     from planner.lint.rule import examples
 
     found = []
@@ -83,6 +84,7 @@ def _json(rules: list[Rule], with_examples: bool) -> str:
             "why": rule.why,
             "remedy": rule.remedy,
             "references": list(rule.references),
+            "url": page_of(rule),
         }
         if with_examples:
             entry["examples"] = examples(rule)

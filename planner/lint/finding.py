@@ -21,7 +21,6 @@ class Finding(NamedTuple):
     workload: str
     container: str
     remedy: str
-    url: str = ""
     fix: dict[str, Any] | None = None
     title: str = ""
     #: further places whose line may carry a suppression: the flag of a value, the container's name, the object's kind

@@ -26,7 +26,7 @@ _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _KEY = re.compile(r"^[A-Za-z_\"']", re.MULTILINE)
 _KEYS = {
     "id", "title", "category", "scope", "for_each", "needs", "when", "severity", "violated", "cases", "at", "message",
-    "why", "remedy", "references", "silenced_by", "parameters", "fix", "examples",
+    "why", "remedy", "references", "silenced_by", "parameters", "fix", "examples", "url",
 }  # fmt: skip
 
 
@@ -66,6 +66,7 @@ class Rule(NamedTuple):
     references: tuple[str, ...] = ()
     silenced_by: tuple[str, ...] = ()
     parameters: tuple[tuple[str, Any], ...] = ()
+    url: str = ""
 
     @property
     def severities(self) -> tuple[str, ...]:
@@ -166,6 +167,7 @@ def _rule(path: str, text: str, raw: dict[str, Any]) -> Rule:
         references=_texts(path, text, raw, "references"),
         silenced_by=_texts(path, text, raw, "silenced_by"),
         parameters=_parameters(path, text, raw),
+        url=_text(path, text, raw, "url"),
     )
 
 

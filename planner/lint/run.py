@@ -144,6 +144,7 @@ def lint(
         stale=against.stale if against else (),
         baseline_kept=against.kept if against else (),
         unknown_kinds=extraction.unknown_kinds,
+        rule_pages=settings.rule_pages,
     )
 
 

@@ -14,11 +14,12 @@ SCHEMA = "planner/v1"
 
 def render(result: LintResult) -> str:
     """The result as one JSON object (``schemas/lint.schema.json``)."""
+    pages = result.pages()
     document = {
         "schema": SCHEMA,
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [_finding(finding, pages) for finding in result.findings],
         "suppressed": [
-            {**_finding(finding), "reason": suppression.reason, "by": str(suppression.position)}
+            {**_finding(finding, pages), "reason": suppression.reason, "by": str(suppression.position)}
             for finding, suppression in result.suppressed
         ],
         "unused_suppressions": [
@@ -31,7 +32,7 @@ def render(result: LintResult) -> str:
             }
             for unused in result.unused_suppressions
         ],
-        "baselined": [_finding(finding) for finding in result.baselined],
+        "baselined": [_finding(finding, pages) for finding in result.baselined],
         "stale_baseline": [
             {
                 "file": stale.position.file,
@@ -77,7 +78,7 @@ def render(result: LintResult) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, pages: dict[str, str]) -> dict[str, Any]:
     place = finding.position
     return {
         "rule": finding.rule,
@@ -90,6 +91,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "workload": finding.workload,
         "container": finding.container,
         "remedy": finding.remedy,
-        "url": finding.url,
+        "url": pages.get(finding.rule, ""),
         "fix": finding.fix,
     }

@@ -39,6 +39,13 @@ class LintResult:
     stale: tuple[Stale, ...] = ()
     baseline_kept: tuple[Entry, ...] = ()
     unknown_kinds: dict[str, int] = field(default_factory=dict)
+    rule_pages: str = ""
+
+    def pages(self) -> dict[str, str]:
+        """Where more about each rule of the run can be read; see ``planner.lint.pages``."""
+        from planner.lint.pages import page_of
+
+        return {rule.id: page_of(rule, self.rule_pages) for rule in self.rules}
 
     @property
     def exit_code(self) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner import __version__
 from planner.lint.identity import fingerprints
+from planner.lint.pages import is_link
 from planner.lint.rule import whole
 from planner.report.location import uri
 
@@ -34,6 +35,7 @@ def render(result: LintResult) -> str:
     # In file order, whether suppressed or not, so that a suppression does not change the fingerprints of its neighbours.
     findings.sort(key=lambda entry: entry[0].sort_key)
     rules = list(result.rules)
+    pages = result.pages()
     index = {rule.id: number for number, rule in enumerate(rules)}
     prints = fingerprints(finding for finding, _ in findings)
     results = [_result(finding, quiet, index, prints[at]) for at, (finding, quiet) in enumerate(findings)]
@@ -42,7 +44,7 @@ def render(result: LintResult) -> str:
             "driver": {
                 "name": "planner",
                 "semanticVersion": __version__,
-                "rules": [_rule(whole(rule)) for rule in rules],
+                "rules": [_rule(whole(rule), pages[rule.id]) for rule in rules],
             }
         },
         "columnKind": "unicodeCodePoints",
@@ -66,15 +68,20 @@ def _location(file: str, line: int, column: int, end_line: int = 0) -> dict[str,
     return {"physicalLocation": {"artifactLocation": {"uri": uri(file)}, "region": region}}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
+def _rule(rule: Rule, page: str) -> dict[str, Any]:
+    from planner.report.rule_pages import section
+
+    entry = {
         "id": rule.id,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
-        "help": {"text": rule.remedy},
+        "help": {"text": rule.remedy, "markdown": "\n".join(section(rule, with_examples=False))},
         "defaultConfiguration": {"level": _LEVEL[rule.severities[0]]},
         "properties": {"tags": [rule.category]},
     }
+    if is_link(page):
+        entry["helpUri"] = page
+    return entry
 
 
 def _result(finding: Finding, quiet: dict[str, str] | None, index: dict[str, int], fingerprint: str) -> dict[str, Any]:

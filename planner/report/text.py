@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from planner.lint.message import printable, without_commands
+from planner.lint.pages import is_link
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem
@@ -68,6 +69,8 @@ def _finding(finding: Finding, result: LintResult, color: bool) -> Iterator[str]
     yield f"      {finding.message}"
     if finding.remedy:
         yield f"      → {finding.remedy}"
+    if result.rule_pages and is_link(page := result.pages().get(finding.rule, "")):
+        yield f"      {printable(page)}"
 
 
 def _gaps(gaps: tuple[NotEvaluated, ...]) -> Iterator[str]:

@@ -242,3 +242,16 @@ def test_quiet_leaves_out_what_could_not_be_evaluated(run: Run, folder: Path, tm
     quiet = run("lint", "a.yaml", *options, "--quiet").stdout
     assert "not evaluated: " not in quiet
     assert "1 not evaluated" in quiet, "it still counts"
+
+
+def test_a_rule_of_ones_own_may_have_a_page(run: Run, folder: Path) -> None:
+    (folder / "own").mkdir()
+    page = "https://wiki.example.org/names"
+    (folder / "own" / "own.yaml").write_text(house.rule("m") + f"url: {page}\n")
+    (folder / "a.yaml").write_text(house.manifest("m"))
+    options = ("a.yaml", "--rules", "own", "--select", "house")
+    assert [finding["url"] for finding in report(run, *options)["findings"]] == [page]
+    listed = json.loads(run("rules", "house-m", "--rules", "own", "--format", "json").stdout)["rules"]
+    assert [rule["url"] for rule in listed] == [page]
+    log = json.loads(run("lint", *options, "--format", "sarif").stdout)
+    assert [rule["helpUri"] for rule in log["runs"][0]["tool"]["driver"]["rules"]] == [page]
