@@ -3,6 +3,7 @@ kind of accelerator, with every fact that rules and reports read and with what c
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from planner.workloads.extract import Extraction
     from planner.workloads.objects import Objects
     from planner.workloads.workload import Container, EnvVar, Pod, Workload
+
+
+class Beside(NamedTuple):
+    """Another engine that runs in the same pod at the same time: in its own container, or in the background of the same
+    one. ``earlier``: it stands before the plan's own in the pod."""
+
+    engine: EngineConfig
+    container: Container
+    start: EngineStart
+    earlier: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +66,8 @@ class Plan:
     starts: int = 1
     #: the demand that the settings state, and where: (plain mapping, settings file)
     demand: tuple[Mapping[str, Any], str] | None = None
+    #: other engines of the pod
+    beside: tuple[Beside, ...] = ()
     #: the other objects of the run, which Services, claims and routes of the workload are looked up among
     objects: Objects | None = None
 
@@ -125,16 +138,43 @@ def plan_workloads(
     for workload in workloads:
         settings = everywhere.for_file(workload.document.file) if everywhere.paths else everywhere
         for pod in workload.pods:
+            found = []
             for container in pod.containers:
                 if container.init and not container.sidecar:
                     continue
                 starts = starts_of(container, find_engines(container))
+                if starts:
+                    found.append((container, starts))
+            engines += len(found)
+            for number, (container, starts) in enumerate(found):
                 # Several starts in one script are branches of a condition (leader or worker) as a rule; the first that
                 # serves stands for all, and rules that count GPUs know that there are more.
-                if starts:
-                    engines += 1
-                    plans.extend(_plan_start(workload, pod, container, starts, settings, kv_cache_memory, objects))
+                beside = _beside(workload, pod, found, number, settings)
+                plans.extend(_plan_start(workload, pod, container, starts, settings, kv_cache_memory, objects, beside))
     return tuple(plans), engines
+
+
+def _beside(
+    workload: Workload,
+    pod: Pod,
+    found: Sequence[tuple[Container, Sequence[EngineStart]]],
+    number: int,
+    settings: Settings,
+) -> tuple[Beside, ...]:
+    """The engines that run beside the first start of container ``number``: those of other containers, and what its own
+    script surely starts while the first runs in the background."""
+    own, starts = found[number]
+    others = [
+        (container, their[0], index < number) for index, (container, their) in enumerate(found) if index != number
+    ]
+    for before, start in itertools.pairwise(starts):
+        if not (before.background and before.certain and start.certain):
+            break
+        others.append((own, start, False))
+    return tuple(
+        Beside(_engine_config(workload, pod, container, start, settings), container, start, earlier)
+        for container, start, earlier in others
+    )
 
 
 def annotation(workload: Workload, pod: Pod, name: str) -> Fact[str] | None:
@@ -151,6 +191,7 @@ def _plan_start(
     settings: Settings,
     kv_cache_memory: int | None,
     objects: Objects | None,
+    beside: tuple[Beside, ...] = (),
 ) -> Iterator[Plan]:
     from planner.accelerators.labels import from_pod
     from planner.accelerators.resources import gpu_count
@@ -173,6 +214,7 @@ def _plan_start(
         gpu_kind=kind,
         pods=pods,
         starts=max(len(starts), container.copies),
+        beside=beside,
         objects=objects,
     )
     mapped = annotation(workload, pod, "model")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from planner.facts.places import key_position
 from planner.facts.secrets import literal_secrets
 from planner.facts.serving import serving_facts
+from planner.facts.sharing import sharing_facts
 from planner.facts.startup import startup_facts
 from planner.provenance import Position
 from planner.units import format_bytes
@@ -74,6 +75,7 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
         for kind, probe in container.probes.items()
     }
     facts["startup"] = startup_facts(plan)
+    facts["sharing"] = sharing_facts(plan)
     facts["literal_secrets"] = literal_secrets(plan, positions)
     facts["extended_resources"] = _extended_resources(container, positions)
     facts["visible_devices"] = _visible_devices(container, positions)
