@@ -44,6 +44,7 @@ def _rank(plan: Plan, rank: RankBudget) -> dict[str, Any]:
         "graphs_counted": graphs.counted,
         "free_at_start": free_at_start_facts(plan, rank),
         "sampler": sampler_facts(plan, rank),
+        "stated_cache": _stated_cache(plan, rank),
     }
     if rank.kv is not None:
         facts["bytes_per_request"] = rank.kv.blocks_per_request * rank.kv.bytes_per_block
@@ -53,6 +54,18 @@ def _rank(plan: Plan, rank: RankBudget) -> dict[str, Any]:
             f"each rank of pipeline stage {rank.pipeline_rank}" if plan.effective.parallel.pipeline > 1 else "each rank"
         )
     return facts
+
+
+def _stated_cache(plan: Plan, rank: RankBudget) -> dict[str, Any]:
+    """A cache whose size somebody states in bytes (``size``), and the ``room`` for it on the device; empty for none. The engine
+    takes the size at its word and runs out of memory where it is not there."""
+    config = plan.effective
+    if plan.engine.engine != "vllm" or config is None or config.kv_cache_memory_bytes is None:
+        return {}
+    room = rank.bytes("device")
+    for name in ("baseline", "weights", "non_torch", "activations"):
+        room = room.minus(rank.bytes(name))
+    return {"size": config.kv_cache_memory_bytes.value, "room": estimate(room)}
 
 
 def capacity_facts(plan: Plan) -> dict[str, Any]:
@@ -65,6 +78,7 @@ def capacity_facts(plan: Plan) -> dict[str, Any]:
         "blocks": estimate(capacity.blocks),
         "longest_request": estimate(capacity.longest_request),
         "length_advice": _length_advice(capacity.longest_request.low),
+        "other_ways": _other_ways(plan, capacity.longest_request.low),
         "bytes_per_request": capacity.bytes_per_request,
         "max_concurrency": {"low": low, "expected": expected, "high": high},
     }
@@ -75,3 +89,15 @@ def _length_advice(length: int) -> str:
     step = 1024 if length >= 2048 else 16
     rounded = max(0, length // step * step)
     return f"Set --max-model-len {rounded} or less, which surely fits." if rounded else "No length surely fits."
+
+
+def _other_ways(plan: Plan, longest: int) -> str:
+    """What else makes room for a longer request, where it does not fit: a larger share only where one works."""
+    if plan.effective is None or longest >= plan.effective.max_model_len.value:
+        return ""
+    utilization = utilization_facts(plan)
+    higher = utilization and utilization["least"]["expected"] <= utilization["most"]["expected"]
+    ways = ["quantize the KV cache", "use more GPUs"]
+    if higher or not utilization:
+        ways.insert(0, f"raise --{utilization.get('flag', 'gpu-memory-utilization')}")
+    return f"Or {', '.join(ways[:-1])}{',' if len(ways) > 2 else ''} or {ways[-1]}."

@@ -44,10 +44,18 @@ def quantized_cache_facts(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
             return {}
         return {
             "dtype": dtype,
-            "solves": "; ".join(solved),
+            "solves": "; ".join(solved) + _engine_change(plan, other),
             "kv_tokens": other.budget.capacity.kv_tokens.expected,
         }
     return {}
+
+
+def _engine_change(plan: Plan, other: Plan) -> str:
+    """What else the format changes: releases from 0.8 to 0.10 have it in the V0 engine alone on many devices."""
+    before, after = plan.effective, other.effective
+    if before is None or after is None or before.runner == after.runner or after.runner != "v0":
+        return ""
+    return f" (vLLM {plan.engine.version.value} falls back to its V0 engine for it)"
 
 
 def _wrong(plan: Plan, capacity: dict[str, Any], reserve: dict[str, Any]) -> dict[str, str]:

@@ -21,7 +21,8 @@ _FRAGMENTS = 1.25
 
 def sampler_facts(plan: Plan, rank: RankBudget) -> dict[str, Any]:
     """``rank.sampler``: bytes that the warm-up ``needs`` and that are left for it (``room``), and the most sequences that
-    surely pass; empty where this rank does not sample or the release does not warm up."""
+    surely pass; empty where this rank does not sample, where the release does not warm up, and where there is no room even
+    without a sampler (which other rules say)."""
     model, config = plan.model, plan.effective
     if plan.engine.engine != "vllm" or model is None or config is None or model.pooling:
         return {}
@@ -48,6 +49,8 @@ def sampler_facts(plan: Plan, rank: RankBudget) -> dict[str, Any]:
         slack = rank.bytes("outside").expected - late
         room = slack + rank.bytes("activations").expected
         profiled = sampler_kind(config) == kind
+    if slack < 0:
+        return {}  # it is not the sampler that does not fit
     # Fewer sequences leave as much less of the profile run's peak, where the sampler is what makes it.
     most = slack / ((_FRAGMENTS - 1) * per_row) if profiled else room / (_FRAGMENTS * per_row)
     return {

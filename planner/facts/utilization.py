@@ -67,7 +67,7 @@ def utilization_facts(plan: Plan) -> dict[str, Any]:
         "most": {name: most for name, (_, most) in bounds.items()},
         "weights_fit": all(s.inside <= s.most * s.whole for s in favourable if s),
     }
-    least, most = bounds["sure"] if bounds["sure"][0] > bounds["sure"][1] else bounds["expected"]
+    least, most = bounds["expected"]
     if least > most:
         tight = max((s for s in expected if s), key=lambda share: share.least)
         facts.update(

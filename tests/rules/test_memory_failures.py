@@ -16,7 +16,12 @@ from tests.rules.test_failures import Report
 
 LLAMA = "--model=meta-llama/Llama-3.1-8B-Instruct"
 LENGTH = "--max-model-len=8192"
-VL72 = ("--model=Qwen/Qwen2.5-VL-72B-Instruct-AWQ", "--max-model-len=32768", "--max-num-seqs=1", "--tensor-parallel-size=2")
+VL72 = (
+    "--model=Qwen/Qwen2.5-VL-72B-Instruct-AWQ",
+    "--max-model-len=32768",
+    "--max-num-seqs=1",
+    "--tensor-parallel-size=2",
+)
 PIXELS = '--mm-processor-kwargs={"max_pixels": 1003520}'
 V0 = {"VLLM_USE_V1": "0"}
 TWO = {"nvidia.com/gpu": 2}
