@@ -1088,6 +1088,8 @@ class Interpreter:
             for name, given in prefix.items():
                 if isinstance(given, list):
                     environment[name] = given
+                elif isinstance(given, Unknowable):
+                    environment[name] = [Piece(f"${name}", UNKNOWN, None, 0, "script", given.reason)]
         certain = self._uncertain == 0 and not self._may_have_left
         self.starts.append(
             Start(tuple(words), certain, tuple(environment.items()), shell=True, background=self._background)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.facts.multimodal import multimodal_facts
 from planner.facts.places import estimate
 from planner.facts.sampler import sampler_facts
 from planner.facts.utilization import free_at_start_facts, utilization_facts
@@ -26,7 +25,11 @@ def budget_facts(plan: Plan) -> dict[str, Any]:
         seen.add(rank.pipeline_rank)
         facts["ranks"].append(_rank(plan, rank))
     facts["utilization"] = utilization_facts(plan)
-    facts["multimodal"] = multimodal_facts(plan)
+    facts["multimodal"] = {}
+    if plan.model is not None and plan.model.multimodal:
+        from planner.facts.multimodal import multimodal_facts
+
+        facts["multimodal"] = multimodal_facts(plan)
     return facts
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from planner.facts.places import key_position
 from planner.facts.secrets import literal_secrets
 from planner.facts.serving import serving_facts
-from planner.facts.sharing import sharing_facts
 from planner.facts.startup import startup_facts
 from planner.provenance import Position
 from planner.units import format_bytes
@@ -75,12 +74,23 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
         for kind, probe in container.probes.items()
     }
     facts["startup"] = startup_facts(plan)
-    facts["sharing"] = sharing_facts(plan)
+    facts["sharing"] = _sharing(plan)
     facts["literal_secrets"] = literal_secrets(plan, positions)
     facts["extended_resources"] = _extended_resources(container, positions)
     facts["visible_devices"] = _visible_devices(container, positions)
     facts.update(serving_facts(plan, positions))
     return facts
+
+
+def _sharing(plan: Plan) -> dict[str, Any]:
+    """Facts of shared devices, worked out only where something says that they may be shared."""
+    shared = plan.choice is not None and plan.choice.shared
+    booked = plan.pod is not None and "gpu-fraction" in plan.pod.annotations
+    if not (shared or booked or plan.beside or plan.gpu_kind == "vgpu"):
+        return {}
+    from planner.facts.sharing import sharing_facts
+
+    return sharing_facts(plan)
 
 
 def _image(reference: str) -> dict[str, Any]:

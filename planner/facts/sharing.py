@@ -111,6 +111,8 @@ def _kept_apart(plan: Plan, other: Beside) -> bool:
             text = word.text if word is not None else given.value if given is not None else None
             if (word is not None and not word.known) or (given is not None and given.value is None):
                 return True
+            if text is not None and not text.strip():
+                return True  # no device, or a variable that something else sets
             if text is not None:
                 named = {part.strip() for part in text.split(",")}
         base = engine.flags.get("base-gpu-id")
