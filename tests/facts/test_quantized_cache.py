@@ -66,7 +66,9 @@ def test_a_fallback_to_the_old_engine_is_said() -> None:
 
 def test_measured_terms_stay() -> None:
     text = manifest((LLAMA, "--max-model-len=50000"), gpu="NVIDIA-L4").replace(
-        '"name": "llm"\n', '"name": "llm", "annotations": {"planner/memory": "{weights: {value: 15, unit: GiB, reason: a log}}"}\n', 1
+        '"name": "llm"\n',
+        '"name": "llm", "annotations": {"planner/memory": "{weights: {value: 15, unit: GiB, reason: a log}}"}\n',
+        1,
     )
     plan = plan_of(text)
     assert plan.budget is not None
