@@ -466,8 +466,9 @@ class _Resolver(Resolver):
         if is_recurrent(self.model):
             from planner.models.architecture import NoAttention, RecurrentState
 
+            # On by default from 0.28: 0.26 and 0.27 support it, but "keep it opt-in" (arg_utils.py).
             attends = any(not isinstance(x.attention, (NoAttention, RecurrentState)) for x in self.model.layers)
-            return self._default(name, attends and self.version >= (0, 26), "a model with recurrent layers")
+            return self._default(name, attends and self.version >= (0, 28), "a model with recurrent layers")
         return self._default(name, True, "V1 engine")
 
     def _utilization(self) -> Fact[float]:
