@@ -12,8 +12,6 @@ import math
 from planner.memory.kv_specs import LayoutRefused, Spec, Version, element_bytes
 from planner.models.architecture import RecurrentState, StateShape
 
-#: kinds whose kernels export a state in the middle of a prefill, so that the scheduler keeps one block more
-_CHECKPOINTS = frozenset({"mamba2", "kda"})
 #: the block that prefix caching uses for a Mamba-1 layer, which has no chunk of its own
 _MAMBA1_CHUNK = 1024
 
@@ -63,7 +61,7 @@ def _elements(state: RecurrentState, part: StateShape, tensor: int, speculative_
     return math.prod(shape)
 
 
-def state_block_counts(kind: str, mode: str, speculative_tokens: int, version: Version) -> tuple[int, int]:
+def state_block_counts(mode: str, speculative_tokens: int, version: Version) -> tuple[int, int]:
     """(fixed, extra) blocks that one request needs of a state group; fixed 0: one for every block of its tokens.
 
     ``mode`` is ``mamba_cache_mode``: ``none`` keeps the running state only, ``align`` the last two block boundaries,
@@ -74,8 +72,7 @@ def state_block_counts(kind: str, mode: str, speculative_tokens: int, version: V
     if mode == "all":
         return 0, speculative_tokens if version >= (0, 24) else 0
     if mode == "align":
-        checkpoint = 1 if version >= (0, 29) and kind in _CHECKPOINTS else 0
-        return 2 + speculative_tokens + checkpoint, 0
+        return 2 + speculative_tokens, 0
     return 1 + speculative_tokens, 0
 
 

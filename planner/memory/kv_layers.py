@@ -96,11 +96,29 @@ class EngineLayers:
             return "all"
         return mode
 
-    def _mid_prefill_states(self) -> bool:
-        """Whether all recurrent layers can save a state inside a prefill: delta rules with FlashInfer's kernel, where an
-        indexed layer stands beside them (Qwen4-Exp; other models of 0.33 are not described)."""
-        indexed = self.packed and not self.compressed
-        return indexed and self.state_mode == "align" and (self.capability is None or self.capability[0] in (9, 10, 12))
+    def _checkpoints(self, state: RecurrentState) -> int:
+        """0 where the layer's kernel cannot save a state inside a prefill (mode ``align``), else the tokens such states are
+        apart at least. A request then holds one state more.
+
+        Sources: ``num_prefill_checkpoint_blocks`` in vLLM's ``models/kimi_k3`` (0.29), ``models/glm5next`` and
+        ``mamba_mixer2.py`` (0.32), ``qwen_gdn_linear_attn.py`` and ``models/qwen4_exp`` (0.33): FlashKDA and FlashInfer's
+        delta rule run on capabilities 9, 10 and 12, and the delta rule saves only where every recurrent layer can.
+        """
+        if self.state_mode != "align" or self.version < (0, 29):
+            return 0
+        fast = self.capability is None or self.capability[0] in (9, 10, 12)
+        if state.kind == "mamba2":
+            return 1 if self.version >= (0, 32) else 0
+        if state.kind == "kda":
+            return 16 if fast and (not self.packed or self.version >= (0, 32)) else 0
+        if state.kind == "gdn" or (state.kind == "short_conv" and self.packed):
+            return _DELTA_CHECKPOINT if fast and self.version >= (0, 33) else 0
+        return 0
+
+    def _checkpoint_granule(self) -> int:
+        """Tokens that the attention block must be a multiple of so that saved states lie on its bounds (0.33)."""
+        apart = [self._checkpoints(state) for state in self.states]
+        return max(apart) if self.version >= (0, 33) and all(apart) else 1
 
     def _state_bytes(self, state: RecurrentState) -> int:
         ssm = self.config.mamba_ssm_cache_dtype
@@ -136,7 +154,7 @@ class EngineLayers:
             token=token,
             block=self.block,
             user_block=user_block(self.config.block_size) is not None,
-            kernel_block=max(self.kernel.smallest, _DELTA_CHECKPOINT if self._mid_prefill_states() else 1),
+            kernel_block=max(self.kernel.smallest, self._checkpoint_granule()),
             latent=latent,
             chunk=chunk,
             every_block=self.state_mode == "all",
@@ -174,8 +192,8 @@ class EngineLayers:
     def specs_of(self, attention: Attention, dtype: str = "") -> tuple[Spec, ...]:
         """Specs of one layer with the engine's block sizes."""
         if isinstance(attention, RecurrentState):
-            fixed, extra = state_block_counts(attention.kind, self.state_mode, self.speculative, self.version)
-            fixed += 1 if attention.kind != "kda" and self._mid_prefill_states() else 0  # KDA's block is counted
+            fixed, extra = state_block_counts(self.state_mode, self.speculative, self.version)
+            fixed += 1 if self._checkpoints(attention) else 0
             size = self._state_bytes(attention)
             return (state_spec(attention, size, self.state_page, self.state_block, fixed, extra),)
         if isinstance(attention, NoAttention) or self._reads_another(attention):
