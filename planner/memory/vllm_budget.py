@@ -21,13 +21,12 @@ from planner.memory.parameters import (
     offloaded_groups,
 )
 from planner.memory.runtime import baseline, non_torch
+from planner.memory.unstated_release import accountings, is_typical, joined, older_release
 from planner.memory.weights import rank_weights, stage_layers
 from planner.models.architecture import ModelArchitecture
 from planner.record import NamedTuple, replace
 from planner.units import GIB, format_bytes
 
-#: Default of gpu-memory-utilization before 0.20, for a release that is only assumed.
-_OLDER_UTILIZATION = 0.9
 #: Ranks that are listed one by one; of larger engines one rank of each stage stands for all.
 _MOST_RANKS = 4096
 
@@ -37,9 +36,6 @@ _SHARED_VOCABULARY = ("eagle", "eagle3", "dflash", "dspark", "medusa", "mlp_spec
 #: Decoder layers that a draft model which is not known may have, as the interval's high end.
 _DRAFT_LAYERS = {"eagle": 2, "eagle3": 2, "medusa": 2, "mlp_speculator": 4}
 _OTHER_DRAFT_LAYERS = 8
-#: Release that stands for the older ones where nothing states the release: the last with the samplers and the accounting
-#: before 0.12, which most public start-up logs without a release show.
-_OLDER_RELEASE = (0, 11, 2)
 
 Stage = tuple[KVPlan, dict[str, Term]]
 
@@ -136,49 +132,14 @@ def _stages_of(question: _Question) -> list[range]:
 def _terms(question: _Question, stage: int, here: range) -> dict[str, Term]:
     """All terms of one stage's ranks. Where nothing states the release, what the oldest would do is joined to it."""
     terms = _release_terms(question, stage, here)
-    older = _older(question.config) if question.version_assumed else None
+    older = older_release(question.config) if question.version_assumed else None
     if older is None:
         return terms
     # Weights change little between releases, and what is given does not change at all.
     given = {"weights": terms["weights"], **question.given}
     before = _release_terms(question._replace(config=older, given=given), stage, here)
-    # Most public start-up logs without a release are of older ones, where the model had any.
-    typical = older.version <= _OLDER_RELEASE
-    return {name: _joined(term, before[name], older.version, typical) for name, term in terms.items()}
-
-
-def _older(config: EffectiveConfig) -> EffectiveConfig | None:
-    """The same start under the oldest release that matters, None where that is not known or the same: the last release of
-    the old accounting, or the first that has the model."""
-    if not config.oldest_release:
-        return None
-    version = max(_OLDER_RELEASE, config.oldest_release)
-    if version >= config.version:
-        return None
-    utilization = config.gpu_memory_utilization
-    if version < (0, 20) and utilization.provenance.source in ("engine-default", "assumption"):
-        utilization = replace(utilization, value=min(_OLDER_UTILIZATION, utilization.value))
-    return replace(
-        config,
-        version=version,
-        runner=config.runner if version >= (0, 25) else "v1",
-        sampler="torch" if version < (0, 17) else "triton" if version < (0, 21) else config.sampler,
-        gpu_memory_utilization=utilization,
-        frontend_reserved=0,
-    )
-
-
-def _joined(newest: Term, older: Term, release: tuple[int, ...], typical: bool) -> Term:
-    """One term for a release that nothing states: both intervals, and the expectation of the older where that is typical."""
-    if newest.bytes == older.bytes and newest.counted == older.counted:
-        return newest
-    shown = older if typical else newest
-    low, high = min(newest.bytes.low, older.bytes.low), max(newest.bytes.high, older.bytes.high)
-    named = ".".join(map(str, release[:3]))
-    return shown._replace(
-        bytes=Estimate(low, shown.bytes.expected, high, "assumed"),
-        inputs=(*shown.inputs, Input("release", f"not stated: {named} up to the newest", "start-up logs without one")),
-    )
+    typical = is_typical(older)
+    return {name: joined(term, before[name], older.version, typical) for name, term in terms.items()}
 
 
 def _release_terms(question: _Question, stage: int, here: range) -> dict[str, Term]:
@@ -510,13 +471,31 @@ def _capacity(
         if bound == 1:
             expected_plan = plan
     lengths = _longest(config, stages, max(config.derived_max_model_len, config.max_model_len.value))
+    others = _other_reports(question, stages[0][1], first_layers) if question.version_assumed and fitted is None else []
+    tokens, requests = ([report[of] for report in (reports[0], reports[2], *others)] for of in range(2))
     return Capacity(
-        kv_tokens=Estimate(reports[0][0], reports[1][0], reports[2][0], blocks.basis),
-        max_concurrency=(reports[0][1], reports[1][1], reports[2][1]),
+        kv_tokens=Estimate(int(min(tokens)), reports[1][0], int(max(tokens)), "assumed" if others else blocks.basis),
+        max_concurrency=(min(requests), reports[1][1], max(requests)),
         longest_request=Estimate(lengths[0], lengths[1], lengths[2], blocks.basis),
         blocks=blocks,
         bytes_per_request=max(plan.blocks_per_request * plan.bytes_per_block for plan in (expected_plan, *plans[1:])),
     )
+
+
+def _other_reports(question: _Question, terms: dict[str, Term], layers: range) -> list[tuple[int, float]]:
+    """Tokens and concurrency at both ends of the available memory under releases that count them otherwise."""
+    found = []
+    override = question.config.num_gpu_blocks_override
+    for other in accountings(question.model, question.config):
+        try:
+            plan = kv_cache.kv_plan(question.model, other, 0, question.accelerator.capability, layers, question.draft)
+        except kv_cache.LayoutRefused:
+            continue
+        for end in (0, 2):
+            available = max(0, int(terms["kv_available"].bytes[end]))
+            count = kv_cache.num_blocks(plan, available, other.version, override.value if override else None)
+            found.append(kv_cache.report(plan, count, other))
+    return found
 
 
 def _verdict(config: EffectiveConfig, stages: list[Stage], *, measured: bool) -> str:

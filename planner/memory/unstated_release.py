@@ -1,0 +1,101 @@
+"""A start whose release nothing states: what older releases would have done, so that the intervals cover it.
+
+Expected values stay those of the newest release (or of the oldest that matters, where most public logs without a release are
+of it); only what a release decides is widened, never what the manifest says.
+"""
+
+from __future__ import annotations
+
+from planner.engines.config import EffectiveConfig
+from planner.estimate import Estimate
+from planner.memory.budget import Input, Term
+from planner.models.architecture import FullAttention, LatentAttention, ModelArchitecture, RecurrentState
+from planner.record import replace
+
+#: Default of gpu-memory-utilization before 0.20, for a release that is only assumed.
+_OLDER_UTILIZATION = 0.9
+#: Release that stands for the older ones where nothing states the release: the last with the samplers and the accounting
+#: before 0.12, which most public start-up logs without a release show.
+_OLDER_RELEASE = (0, 11, 2)
+#: The last releases before the cache's arithmetic changed: windows keep two batches (0.26), hybrids cache prefixes by
+#: default (0.28), pages are packed anew (0.29), and recurrent layers save states inside a prefill (0.32, 0.33). Releases up
+#: to 0.20.1 log a number of slots that says little of windows and states; the later meaning stands for them too.
+_ACCOUNTINGS = ((0, 25, 1), (0, 27, 1), (0, 28), (0, 31), (0, 32))
+_TOKENS_SINCE = (0, 20, 2)
+_DEFAULTED = ("engine-default", "assumption")
+
+
+def older_release(config: EffectiveConfig) -> EffectiveConfig | None:
+    """The same start under the oldest release that matters, None where that is not known or the same: the last release of
+    the old accounting, or the first that has the model."""
+    if not config.oldest_release:
+        return None
+    version = max(_OLDER_RELEASE, config.oldest_release)
+    if version >= config.version:
+        return None
+    utilization = config.gpu_memory_utilization
+    if version < (0, 20) and utilization.provenance.source in _DEFAULTED:
+        utilization = replace(utilization, value=min(_OLDER_UTILIZATION, utilization.value))
+    return replace(
+        config,
+        version=version,
+        runner=config.runner if version >= (0, 25) else "v1",
+        sampler="torch" if version < (0, 17) else "triton" if version < (0, 21) else config.sampler,
+        gpu_memory_utilization=utilization,
+        frontend_reserved=0,
+    )
+
+
+def is_typical(older: EffectiveConfig) -> bool:
+    """Whether a start without a release is more likely of this older release: most such public logs are."""
+    return older.version <= _OLDER_RELEASE
+
+
+def joined(newest: Term, older: Term, release: tuple[int, ...], typical: bool) -> Term:
+    """One term for a release that nothing states: both intervals, and the expectation of the older where that is typical."""
+    if newest.bytes == older.bytes and newest.counted == older.counted:
+        return newest
+    shown = older if typical else newest
+    low, high = min(newest.bytes.low, older.bytes.low), max(newest.bytes.high, older.bytes.high)
+    named = ".".join(map(str, release[:3]))
+    return shown._replace(
+        bytes=Estimate(low, shown.bytes.expected, high, "assumed"),
+        inputs=(*shown.inputs, Input("release", f"not stated: {named} up to the newest", "start-up logs without one")),
+    )
+
+
+def accountings(model: ModelArchitecture, config: EffectiveConfig) -> list[EffectiveConfig]:
+    """The start under releases that count the cache's tokens otherwise, oldest first; none where all count alike.
+
+    Full attention alone is counted alike by all of them. Source: reference on vLLM's memory, 2.3, 3.3–3.7.
+    """
+    if not config.oldest_release or config.runner == "v0":
+        return []
+    kinds = {layer.attention for layer in model.layers}
+    plain = all(
+        isinstance(kind, FullAttention) or (isinstance(kind, LatentAttention) and not kind.window) for kind in kinds
+    )
+    if plain:
+        return []
+    first = max(_TOKENS_SINCE, config.oldest_release)
+    recurrent = any(isinstance(kind, RecurrentState) for kind in kinds)
+    made = []
+    for version in sorted({first, *(one for one in _ACCOUNTINGS if one > first)}):
+        if version >= config.version:
+            continue
+        prefix, mode = config.prefix_caching, config.mamba_cache_mode
+        if recurrent and version < (0, 28) and prefix.provenance.source in _DEFAULTED:
+            prefix, mode = replace(prefix, value=False), "none"
+        in_flight = config.max_num_batched_tokens_in_flight
+        made.append(
+            replace(
+                config,
+                version=version,
+                prefix_caching=prefix,
+                mamba_cache_mode=mode,
+                max_num_batched_tokens_in_flight=config.max_num_batched_tokens.value
+                if version < (0, 26)
+                else in_flight,
+            )
+        )
+    return made
