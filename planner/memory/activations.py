@@ -42,10 +42,11 @@ _QUANTISED_INPUTS = ("fp8", "compressed-tensors", "modelopt", "fbgemm_fp8", "int
 class Phases(NamedTuple):
     """Bytes that the phases of the profile run hold at their peak, by tensor sizes alone, before any coefficient.
 
-    ``forward``: one decoder layer of the forward pass; ``experts``: work space of the routed experts; ``latent``: the
-    up-projection that MLA simulates; ``hidden``: the hidden states that stay alive for the sampler; ``entries``: sampled
-    rows × vocabulary; ``encoder``: the multimodal encoder; ``encoded``: its outputs, which stay alive for the rest;
-    ``sparse``: work space of sparse attention, which shares the experts' buffer; ``scores``: what its indexer sets aside.
+    ``forward``: one decoder layer of the forward pass; ``experts``: work space of the routed experts, and ``routing`` what
+    is alive beside it instead of attention's tensors; ``latent``: the up-projection that MLA simulates; ``hidden``: the
+    hidden states that stay alive for the sampler; ``entries``: sampled rows × vocabulary; ``encoder``: the multimodal
+    encoder; ``encoded``: its outputs, which stay alive for the rest; ``sparse``: work space of sparse attention, which
+    shares the experts' buffer; ``scores``: what its indexer sets aside.
     """
 
     forward: int
@@ -57,6 +58,7 @@ class Phases(NamedTuple):
     encoded: int
     sparse: int = 0
     scores: int = 0
+    routing: int = 0
 
 
 def profile_peak(
@@ -89,7 +91,8 @@ def profile_peak(
             else 0.0
         )
         buffer = max(sizes.experts * EXPERTS_FACTOR[fused][bound], sizes.sparse)
-        forward = factor[bound] * sizes.forward + max(buffer, sizes.latent + kept) + sizes.scores
+        attention = factor[bound] * sizes.forward + max(sizes.sparse, sizes.latent + kept)
+        forward = max(attention, factor[bound] * sizes.routing + buffer) + sizes.scores
         sampling = sizes.entries * _sampler_bytes(config, kind, bound, since) + sizes.hidden + kept
         encoder = sizes.encoder * ENCODER_FACTOR[seen][bound]
         peak = max(max(forward, sampling) + sizes.encoded, encoder)
@@ -143,7 +146,7 @@ def phases(
     if model.is_moe:
         dense = hidden if model.intermediate_size <= model.moe_intermediate_size else dense
     # The residual stays alive beside a layer's input, its intermediate results and its output (and the reduced copy).
-    width = hidden + max(attention + hidden, dense) + (hidden if tp > 1 else 0)
+    width = hidden + max(attention + hidden, dense) + (hidden if tp > 1 else 0) + _more_streams(model)
     forward = _ELEMENT * tokens * width
     if (model.quantization or "").startswith(_QUANTISED_INPUTS):
         forward += tokens * max(hidden, inner)
@@ -163,7 +166,26 @@ def phases(
         encoder,
         encoded,
         *_sparse(model, config, latent),
+        _routing(model, tokens, tp),
     )
+
+
+def _routing(model: ModelArchitecture, tokens: int, tp: int) -> int:
+    """What is alive while the experts run, beside their work space: the residual and the layer's input, and their results
+    or, with quantised inputs, the one-byte copies of what both stages read. The experts' results lie in the work space."""
+    if not model.is_moe:
+        return 0
+    hidden, streams = model.hidden_size, _more_streams(model)
+    if (model.quantization or "").startswith(_QUANTISED_INPUTS):
+        inner = max(1, model.moe_intermediate_size // tp)
+        return tokens * (_ELEMENT * (2 * hidden + streams) + hidden + model.experts_per_token * inner)
+    return _ELEMENT * tokens * (3 * hidden + streams)
+
+
+def _more_streams(model: ModelArchitecture) -> int:
+    """Elements per token of the residual streams beyond one, before and after they are mixed (hyper-connections)."""
+    streams = dict(model.extra).get("streams", "")
+    return 2 * (int(streams) - 1) * model.hidden_size if streams.isdigit() else 0
 
 
 def sampler_kind(config: EffectiveConfig) -> str:

@@ -13,12 +13,13 @@ from planner.units import ceil_div, round_up
 
 class Kernel(NamedTuple):
     """What decides the layout beside the format: engine version, CUDA capability (None: unknown or another vendor), bytes
-    of the model's dtype, and whether the device is AMD's."""
+    of the model's dtype, whether the device is AMD's, and whether Triton's own MXFP4 kernels are installed (Hopper)."""
 
     version: tuple[int, ...]
     capability: tuple[int, int] | None
     element: int = 2
     rocm: bool = False
+    triton: bool = True
 
     @property
     def hopper(self) -> bool:
@@ -128,8 +129,9 @@ def padded_expert(form: Format, shape: ExpertShape, kernel: Kernel) -> tuple[int
 
 
 def _triton_mxfp4(form: Format, kernel: Kernel, bias: bool) -> bool:
-    """gpt-oss (the experts with biases) runs on Triton's own kernels on Hopper."""
-    return form.name == "mxfp4" and bias and (kernel.hopper or kernel.capability is None) and not kernel.rocm
+    """gpt-oss (the experts with biases) runs on Triton's own kernels on Hopper, where they are installed."""
+    wanted = form.name == "mxfp4" and bias and kernel.triton
+    return wanted and (kernel.hopper or kernel.capability is None) and not kernel.rocm
 
 
 def _expert_matrix(form: Format, n: int, k: int, slices: int, kernel: Kernel) -> int:
@@ -151,12 +153,12 @@ def _expert_matrix(form: Format, n: int, k: int, slices: int, kernel: Kernel) ->
 def _hopper_scales(rows: int, columns: int, kernel: Kernel) -> int:
     """MXFP4 scales in Hopper's swizzled layout: rows to 256, from 0.25 on columns to 4.
 
-    Up to 0.24 the unswizzled scales stay alive beside them, and up to 0.19 rows that are no multiple of 256 cost more
-    (fitted to golden data of 0.19.1 and 0.24.0; the version in between is not known).
+    Up to 0.24 the unswizzled scales stay alive beside them, and from 0.12 to 0.19 rows that are no multiple of 256 cost
+    more (fitted to golden data of 0.19.1 and 0.24.0 and to start-up logs of 0.11.0; the versions in between are not known).
     """
     if kernel.version >= (0, 25):
         return round_up(rows, 256) * round_up(columns, 4)
     extra = 0
-    if kernel.version < (0, 20) and rows % 256:
+    if (0, 12) <= kernel.version < (0, 20) and rows % 256:
         extra = 2**17 // (rows & -rows)
     return (round_up(rows, 256) + rows + extra) * columns

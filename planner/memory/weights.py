@@ -29,6 +29,8 @@ from planner.units import GIB, ceil_div, format_bytes, round_up
 #: Bytes of top-k scratch that each sparse indexer allocates while loading, in newer versions (golden data of 0.32.0).
 INDEXER_BUFFER = 8_400_900
 INDEXER_BUFFER_SINCE = (0, 30)
+#: The first release whose wheel brings Triton's MXFP4 kernels along (``third_party/triton_kernels``).
+TRITON_KERNELS_SHIPPED = (0, 13)
 #: A workspace of FlashInfer's latent attention that some starts allocate while loading, others before.
 LATENT_WORKSPACE = 128 * 2**20
 #: Differences between the weight files and the arithmetic that repacking explains, and those that only other files do.
@@ -131,6 +133,11 @@ def rank_weights(
 
     parts: list[tuple[str, int]] = []
     layers = _layers_bytes(model, stages[pipeline_rank], formats, kernel, rank)
+    spared = 0
+    if engine_version < TRITON_KERNELS_SHIPPED and kernel.hopper:
+        # Marlin pads more than Triton's kernels, which some images had and the wheel did not.
+        with_marlin = _layers_bytes(model, stages[pipeline_rank], formats, kernel._replace(triton=False), rank)
+        spared, layers = with_marlin - layers, with_marlin
     parts.append((f"{len(stages[pipeline_rank])} layers", layers))
     if first or model.embedding_everywhere or (last and model.tied_embeddings):
         parts.append(("embedding", _matrix_bytes(model.embedding, formats, kernel, rank) if model.embedding else 0))
@@ -168,7 +175,7 @@ def rank_weights(
     sure = not (model.quantization or online or cpu_offload_gib)
     low, high = min(computed, total), max(computed, total)
     if not sure:  # repacking differs between kernels by what is not known here
-        low, high = low - low // 400, high + high // 200
+        low, high = low - low // 400 - spared, high + high // 200
     if model.is_multi_latent:
         high += LATENT_WORKSPACE
     return Term(

@@ -118,5 +118,5 @@ def deepseek_v4(builder: Builder) -> Parts:
         experts=expert_count,
         experts_per_token=per_token,
         expert_intermediate=inner,
-        extra=(("index_topk", str(config.integer("index_topk", default=512))),),
+        extra=(("index_topk", str(config.integer("index_topk", default=512))), ("streams", str(streams))),
     )

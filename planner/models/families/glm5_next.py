@@ -81,7 +81,10 @@ def glm5_next_text(builder: Builder) -> Parts:
         experts=expert_count,
         experts_per_token=config.integer("num_experts_per_tok", default=8),
         expert_intermediate=inner,
-        extra=(("index_topk", str(config.integer("index_topk", default=2048))),),
+        extra=(
+            ("index_topk", str(config.integer("index_topk", default=2048))),
+            *([("streams", str(streams))] if streams else []),
+        ),
     )
 
 
