@@ -166,18 +166,18 @@ def phases(
         encoder,
         encoded,
         *_sparse(model, config, latent),
-        _routing(model, tokens, tp),
+        _routing(model, config, tokens, tp),
     )
 
 
-def _routing(model: ModelArchitecture, tokens: int, tp: int) -> int:
+def _routing(model: ModelArchitecture, config: EffectiveConfig, tokens: int, tp: int) -> int:
     """What is alive while the experts run, beside their work space: the residual and the layer's input, and their results
     or, with quantised inputs, the one-byte copies of what both stages read. The experts' results lie in the work space."""
     if not model.is_moe:
         return 0
     hidden, streams = model.hidden_size, _more_streams(model)
     if (model.quantization or "").startswith(_QUANTISED_INPUTS):
-        inner = max(1, model.moe_intermediate_size // tp)
+        inner = model.moe_intermediate_size if config.parallel.expert else max(1, model.moe_intermediate_size // tp)
         return tokens * (_ELEMENT * (2 * hidden + streams) + hidden + model.experts_per_token * inner)
     return _ELEMENT * tokens * (3 * hidden + streams)
 

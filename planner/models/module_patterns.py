@@ -129,7 +129,7 @@ def _layer_match(kind: str, text: str, suffix: str) -> bool:
 
 def _general_match(kind: str, text: Any, path: str, index: int | None, suffix: str) -> bool:
     if kind == "exact":
-        return bool(path == text)
+        return bool(path == text) or _within(path, text)
     if kind == "substring":
         return text in path
     if kind == "suffix":
@@ -138,6 +138,13 @@ def _general_match(kind: str, text: Any, path: str, index: int | None, suffix: s
     if kind == "glob":
         return any(fnmatchcase(name, text) for name in names)
     return any(text.match(name) for name in names)
+
+
+def _within(path: str, text: str) -> bool:
+    """Whether a name means a tower as a whole (``model.visual``) that the module lies in: files leave such towers at 16 bits
+    as they are, and published lists name all their modules (or, shortened, the tower)."""
+    tower = text.removeprefix("model.")
+    return bool(_OTHER_STACKS.match(tower)) and path.removeprefix("model.").startswith(tower + ".")
 
 
 def bounded_regex(source: str) -> tuple[re.Pattern[str], int]:

@@ -275,6 +275,24 @@ def test_an_assumed_release_widens_the_interval() -> None:
     assert assumed.expected == typical.expected
 
 
+def test_an_assumed_release_counts_tokens_as_each_release_would() -> None:
+    """A public start of Kimi-K3 in August 2026 prints 30,062 tokens in 0.82 GiB, which 0.27 makes of it and 0.33 does not."""
+    of = start("moonshotai/Kimi-K3", "H200", "0.33.0", "-tp 16 --max-model-len 29696")
+    of = of._replace(config=replace(of.config, oldest_release=(0, 27)))
+    memory = int(0.82 * GIB)
+    stated = budget(of, kv_cache_memory=memory).capacity
+    assumed = budget(of, kv_cache_memory=memory, version_assumed=True).capacity
+    assert stated is not None
+    assert assumed is not None
+    assert stated.kv_tokens.low == stated.kv_tokens.high == assumed.kv_tokens.expected
+    assert assumed.kv_tokens.high == 30_062
+    dense = start(LLAMA, "H200", "0.33.0", "--max-model-len 8192")
+    dense = dense._replace(config=replace(dense.config, oldest_release=(0, 6)))
+    plain = budget(dense, kv_cache_memory=memory, version_assumed=True).capacity
+    assert plain is not None
+    assert plain.kv_tokens.low == plain.kv_tokens.high  # full attention is counted alike by all releases
+
+
 def test_only_the_last_stage_holds_the_sampler() -> None:
     of = start(LLAMA, "H100-80GB", "0.11.0", "--pipeline-parallel-size 2 --max-model-len 8192")
     result = budget(of)

@@ -12,7 +12,8 @@ from planner.estimate import Estimate
 from planner.memory.weights import rank_weights, stage_layers
 from planner.models.architecture import ModelArchitecture
 from planner.models.config import architecture
-from planner.units import MIB
+from planner.units import GIB, MIB
+from tests.memory.starts import start
 from tests.models.test_config import DEEPSEEK_V3, GEMMA_2_27B, GPT_OSS, LLAMA_8B
 
 V32 = (0, 32, 0)
@@ -159,3 +160,14 @@ def test_measured_weight_files_correct_what_a_quantized_config_describes() -> No
         assert bytes_of(architecture(DEEPSEEK_V3, checkpoint_bytes=size), one) == described
     plain = bytes_of(architecture(LLAMA_8B), Parallelism())
     assert bytes_of(architecture(LLAMA_8B, checkpoint_bytes=20_000_000_000), Parallelism()) == plain
+
+
+def test_experts_of_gpt_oss_on_hopper_before_the_wheel_had_tritons_kernels() -> None:
+    """Public starts print 65.97 GiB (Marlin, 0.10) and 64.38 GiB (an image of 0.11.0 with Triton's kernels)."""
+    of = start("openai/gpt-oss-120b", "H100-80GB", "0.11.0")
+    term = rank_weights(
+        of.model, of.config.parallel, 0, 0, engine_version=(0, 11), dtype="bfloat16", accelerator=of.accelerator
+    )
+    low, expected, high, _ = term.bytes
+    assert expected / GIB == pytest.approx(65.97, abs=0.05)
+    assert low / GIB <= 64.38 <= 65.97 <= high / GIB

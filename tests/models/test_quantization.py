@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from planner.engines.config import Parallelism
+from planner.memory.weights import rank_weights
 from planner.models.architecture import ModelArchitecture, UnknownModel
 from planner.models.config import architecture
 from planner.models.module_patterns import ModulePatterns, bounded_regex, split_layer
+from planner.models.resolve import resolve
 from tests.models.test_config import DEEPSEEK_V3, LLAMA_8B
 
 
@@ -158,3 +161,15 @@ def test_a_cache_scheme_may_be_written_as_a_word() -> None:
     assert quantized(modelopt).kv_cache_dtype_hint == "fp8"
     with pytest.raises(UnknownModel):
         quantized(compressed(weights, {"num_bits": 8}, kv_cache_scheme="something else"))
+
+
+def test_a_tower_named_as_a_whole_stays_as_it_is() -> None:
+    """Lists that are shortened name ``model.visual``; a public start of Qwen3.8-27B-FP8 on 2 GPUs prints 14.28 GiB."""
+    named = ModulePatterns(["model.visual", "lm_head"])
+    assert "visual.blocks.3.attn.qkv" in named
+    assert "lm_head" in named
+    assert "visual_projection" not in named
+    assert "model.layers.3.self_attn.q_proj" not in ModulePatterns(["model"])
+    model = resolve("Qwen/Qwen3.8-27B-FP8").architecture
+    weights = rank_weights(model, Parallelism(tensor=2), 0, 0, engine_version=(0, 26), dtype="bfloat16")
+    assert weights.bytes.expected / 2**30 == pytest.approx(14.28, abs=0.01)
