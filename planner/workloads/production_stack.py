@@ -3,7 +3,7 @@
 
 Source: operator/internal/controller/vllmruntime_controller.go and helm/templates/deployment-vllm-multi.yaml and
 _helpers.tpl of vllm-project/production-stack: the command, which field becomes which flag, /dev/shm only where a tensor
-parallel size is given.
+parallel size is given, HF_HOME on the claim of ``pvcStorage`` (pvc.yaml) or in /tmp.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from collections.abc import Mapping
 from planner.documents.derived import mapping_at, sequence_at, text_at
 from planner.documents.document import Document
 from planner.documents.node import Node
+from planner.provenance import Fact, from_file
+from planner.units import parse_quantity
 from planner.workloads import fields as f
 from planner.workloads.arguments import listed, names, options, words
 from planner.workloads.fields import Reading
+from planner.workloads.objects import PersistentVolumeClaim
 from planner.workloads.typed import (
     changed,
     container_pod,
@@ -28,7 +31,7 @@ from planner.workloads.typed import (
     typed_workload,
     with_shared_memory,
 )
-from planner.workloads.workload import Arg, Workload
+from planner.workloads.workload import Arg, Mount, Workload
 
 #: Fields of ``vllmConfig`` and ``model`` that are no flags of the same name.
 _NO_FLAGS = (
@@ -173,10 +176,7 @@ def _model_spec(spec: Node, url: Node, engine: Node, document: Document, kind: s
         source = mapping_at(token, {"secretKeyRef": reference})
         secret = sequence_at(token, [mapping_at(token, {"name": text_at(token, "HF_TOKEN"), "valueFrom": source})])
     devices = cache.get("cudaVisibleDevices") if cache is not None else None
-    visible = None
-    if devices is not None:
-        called = text_at(devices, "CUDA_VISIBLE_DEVICES")
-        visible = sequence_at(devices, [mapping_at(devices, {"name": called, "value": text_at(devices, devices.text)})])
+    visible = sequence_at(devices, [_variable(devices, "CUDA_VISIBLE_DEVICES")]) if devices is not None else None
     terms = spec.get("nodeSelectorTerms")
     affinity = None
     if terms is not None:
@@ -189,7 +189,9 @@ def _model_spec(spec: Node, url: Node, engine: Node, document: Document, kind: s
         {
             "name": spec.get("name") or text_at(spec, "vllm"),
             "image": image_text(spec.get("repository"), tag=spec.get("tag")),
-            "env": joined(spec, _engine_generation(config), secret, spec.get("env"), visible),
+            "env": joined(
+                spec, _hub_home(spec), _engine_generation(config), secret, spec.get("env"), visible, _tiers(cache)
+            ),
             "resources": mapping_at(spec, sides),
             "volumeMounts": spec.get("extraVolumeMounts"),
             **{name: engine.get(name) for name in ("startupProbe", "livenessProbe")},
@@ -207,6 +209,7 @@ def _model_spec(spec: Node, url: Node, engine: Node, document: Document, kind: s
         annotations=object_annotations(document, reading),
     )
     pod = changed(pod, command=tuple(words(url, "vllm", "serve")), args=tuple(arguments), model=stated_model(url))
+    pod = changed(pod, mounts=(*pod.containers[0].mounts, *_storage(spec, document)))
     nodes = None
     ray = spec.get("raySpec")
     if ray is not None and ray.boolean("enabled") is not False:
@@ -226,3 +229,55 @@ def _model_spec(spec: Node, url: Node, engine: Node, document: Document, kind: s
         group_size=nodes or 1,
         part=spec.string("name") or "",
     )
+
+
+def _variable(at: Node, name: str, value: str | None = None) -> Node:
+    """An entry of ``env`` that stands where ``at`` does; its value is the text there, or the one given."""
+    return mapping_at(at, {"name": text_at(at, name), "value": text_at(at, at.text if value is None else value)})
+
+
+def _hub_home(spec: Node) -> Node:
+    """``HF_HOME``, which the chart sets before the variables of the values: on the model's volume, or in /tmp."""
+    storage = spec.get("pvcStorage")
+    return sequence_at(spec, [_variable(storage or spec, "HF_HOME", "/tmp" if storage is None else "/data")])
+
+
+def _tiers(cache: Node | None) -> Node | None:
+    """LMCache's tiers in host memory and on disk, as variables."""
+    if cache is None:
+        return None
+    found = []
+    memory, disk = cache.get("cpuOffloadingBufferSize"), cache.get("diskOffloadingBufferSize")
+    if memory is not None and memory.text and memory.text != "0":
+        found += [_variable(memory, "LMCACHE_LOCAL_CPU", "True"), _variable(memory, "LMCACHE_MAX_LOCAL_CPU_SIZE")]
+    if disk is not None and disk.text:
+        found.append(_variable(disk, "LMCACHE_MAX_LOCAL_DISK_SIZE"))
+    return sequence_at(cache, found) if found else None
+
+
+def _storage(spec: Node, document: Document) -> list[Mount]:
+    """The claim of a model (helm/templates/pvc.yaml), mounted at /data where ``pvcStorage`` stands."""
+    size = spec.get("pvcStorage")
+    if size is None:
+        return []
+    name = f"{spec.string('name') or 'model'}-storage-claim"
+    modes = tuple(mode.text for mode in spec.get("pvcAccessMode") or () if mode.kind == "scalar") or ("ReadWriteOnce",)
+    amount: Fact[int] | None
+    try:
+        amount = from_file(int(parse_quantity(size.text)), size.position)
+    except (ValueError, OverflowError):
+        amount = None
+    storage_class = spec.string("storageClass") or ""
+    claim = PersistentVolumeClaim(name, document.namespace, document.file, size, modes, amount, storage_class)
+    return [
+        Mount(
+            "/data",
+            name,
+            size,
+            "persistentVolumeClaim",
+            size_bytes=amount.value if amount is not None else None,
+            source=name,
+            volume_node=size,
+            claim=claim,
+        )
+    ]

@@ -23,6 +23,7 @@ class Volume(NamedTuple):
     files: tuple[tuple[str, Node], ...] = ()
     reason: str = ""
     read_only: bool = False
+    claim: PersistentVolumeClaim | None = None
 
 
 def read_volumes(
@@ -86,6 +87,7 @@ def read_mounts(
                 read_only or volume.read_only,
                 volume.node,
                 reason or volume.reason,
+                volume.claim,
             )
         )
     return tuple(mounts)
@@ -126,14 +128,15 @@ def _volume(node: Node, pod: PodFacts, reading: Reading) -> Volume | None:
     if kind == "secret":
         return Volume(name, kind, node, source=f.string(source, "secretName", reading))
     if kind == "persistentVolumeClaim":
-        claim = f.string(source, "claimName", reading)
-        lookup = reading.objects.persistent_volume_claim(claim, pod.namespace, pod.file)
-        volume = _claim_volume(name, node, claim, lookup.found, lookup.reason)
+        claim_name = f.string(source, "claimName", reading)
+        lookup = reading.objects.persistent_volume_claim(claim_name, pod.namespace, pod.file)
+        volume = _claim_volume(name, node, claim_name, lookup.found, lookup.reason)
         return volume._replace(read_only=f.boolean(source, "readOnly", reading))
     if kind == "ephemeral":
         template = source.get("volumeClaimTemplate")
-        size = claim_of(template, name, pod.namespace, pod.file).size_bytes if template is not None else None
-        return Volume(name, kind, node, size_bytes=size.value if size else None)
+        claim = claim_of(template, name, pod.namespace, pod.file) if template is not None else None
+        size = claim.size_bytes if claim is not None else None
+        return Volume(name, kind, node, size_bytes=size.value if size else None, claim=claim)
     if kind == "hostPath":
         return Volume(name, kind, node, source=f.string(source, "path", reading))
     if kind == "projected":
@@ -166,6 +169,7 @@ def _claim_volume(name: str, node: Node, claim_name: str, claim: PersistentVolum
         size_bytes=size.value if size else None,
         source=claim_name,
         reason=reason,
+        claim=claim,
     )
 
 

@@ -10,6 +10,7 @@ from planner.record import NamedTuple, dataclass, field
 if TYPE_CHECKING:
     from planner.documents.document import Document
     from planner.documents.node import Node
+    from planner.workloads.objects import PersistentVolumeClaim
 
 
 #: The text of an argument that stands for arguments which are not known (``Arg.unknown`` says why).
@@ -78,6 +79,7 @@ class Mount(NamedTuple):
     read_only: bool = False
     volume_node: Node | None = None  # the declaration in ``volumes`` (or ``volumeClaimTemplates``)
     reason: str = ""
+    claim: PersistentVolumeClaim | None = None  # what a claim among the inputs, or one of the pod's own, asks for
 
 
 class ClaimRequest(NamedTuple):
