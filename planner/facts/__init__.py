@@ -22,6 +22,7 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
     from planner.facts.container import container_facts
     from planner.facts.engine import engine_facts
     from planner.facts.engine_checks import check_facts
+    from planner.facts.filesystem import filesystem_facts
     from planner.facts.model import model_facts
     from planner.facts.parallel import parallel_facts
     from planner.facts.quantized_cache import quantized_cache_facts
@@ -32,7 +33,7 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
     facts = {
         "workload": workload_facts(plan, positions),
         "pod": pod_facts(plan, positions) | scheduling_facts(plan, positions),
-        "container": container_facts(plan, positions),
+        "container": container_facts(plan, positions) | filesystem_facts(plan, positions),
         "engine": engine_facts(plan, positions) | check_facts(plan, positions),
         "model": model_facts(plan, positions),
         "accelerator": accelerator_facts(plan),

@@ -14,7 +14,28 @@ _REMEDY = "pin a release tag, or state it: planner/engine-version: {release} as 
 
 
 def gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
-    """The lists that hang on the release where nothing states it, as unknown facts of their own."""
+    """The lists that hang on the release where nothing states it, as unknown facts of their own, and what is not known of
+    the container's file system."""
+    return (*_release_gaps(plan, facts), *_filesystem_gaps(plan, facts))
+
+
+def _filesystem_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
+    found = []
+    container = facts.get("container", {})
+    writing, cache = container.get("writing", {}), container.get("cache", {})
+    if writing.get("gap"):
+        remedy = "set HOME to a folder that the user may write to, or HF_HOME to that of a volume"
+        found.append(Unknown("container.writing.weights_unwritable", writing["gap"], remedy, plan.position))
+    if cache.get("gap"):
+        found.append(Unknown("container.cache.kind", cache["gap"], cache["gap_remedy"], plan.position))
+    if container.get("user", {}).get("has_name") is False and "needs_name" not in container["user"]:
+        release = _REMEDY.format(release=plan.engine.version.value)
+        reason = "nothing states the release, and some of vLLM's fail for users without a name"
+        found.append(Unknown("container.user.needs_name", reason, release, plan.position))
+    return tuple(found)
+
+
+def _release_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
     if plan.engine.version.provenance.source != "assumption":
         return ()
     engine = facts.get("engine", {})
