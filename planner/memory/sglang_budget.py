@@ -90,7 +90,7 @@ def _stage(
     terms = _fixed_terms(model, config, accelerator, index, draft)
     terms.update({name: term for name, term in measured.items() if name in terms})
     terms.update(_shares(config, terms))
-    per_token = cells(model, config, layers)
+    per_token = cells(model, config, layers, draft)
     compressed = None
     if any(isinstance(x.attention, LatentAttention) and x.attention.window for x in model.layers):
         compressed = compressed_cells(model, config, layers, config.max_num_seqs.value)

@@ -23,6 +23,10 @@ from planner.record import NamedTuple
 #: Bytes of one FP8 token in the sparse kernels: 512 values, 4 scales of 4 bytes, 64 rotary elements of 2 bytes.
 _PACKED_LATENT = 656
 _ELEMENT = {"float32": 4, "bfloat16": 2, "float16": 2, "bf16": 2, "half": 2, "auto": 2}
+#: Algorithms whose drafts write a block of tokens at once, and what their public drafts look like: five layers with eight KV
+#: heads of 128 and a feed-forward of three times the target's width.
+BLOCK_DRAFTS = ("dflash", "dspark")
+BLOCK_DRAFT_LAYERS, BLOCK_DRAFT_HEADS, BLOCK_DRAFT_DIM = 5, 8, 128
 _FOUR_BITS = ("fp4_e2m1", "nvfp4", "fp4_mx_block16")
 
 
@@ -53,8 +57,10 @@ def attention_ranks(config: SGLangConfig) -> int:
     return max(1, config.parallel.tensor // (config.attention_data * config.attention_context))
 
 
-def cells(model: ModelArchitecture, config: SGLangConfig, stage: range) -> Cells:
-    """Bytes per token and per state slot of the layers in ``stage``."""
+def cells(
+    model: ModelArchitecture, config: SGLangConfig, stage: range, draft: ModelArchitecture | None = None
+) -> Cells:
+    """Bytes per token and per state slot of the layers in ``stage``; ``draft``: the draft model, where it is known."""
     ranks = attention_ranks(config)
     full = stored = window = state = full_layers = window_layers = state_layers = 0
     size = row = 0
@@ -78,9 +84,20 @@ def cells(model: ModelArchitecture, config: SGLangConfig, stage: range) -> Cells
             each = head_bytes(attention, config, ranks)
             full, stored = full + count * each, stored + count * each
             full_layers, row = full_layers + count, max(row, each)
-    draft, notes = _draft(model, config, full, full_layers)
+    drafted, notes = _draft(model, config, full, full_layers, window_layers, draft)
     return Cells(
-        full, stored, window, full_layers, window_layers, size, draft, state, state_layers, latent, row or window, notes
+        full,
+        stored,
+        window,
+        full_layers,
+        window_layers,
+        size,
+        drafted,
+        state,
+        state_layers,
+        latent,
+        row or window,
+        notes,
     )
 
 
@@ -145,12 +162,49 @@ def _distinct(model: ModelArchitecture, stage: range) -> list[tuple[Attention, i
     return [(model.layers[i].attention, count, model.layers[i].state) for count, i in counts.values()]
 
 
-def _draft(model: ModelArchitecture, config: SGLangConfig, full: int, layers: int) -> tuple[int, tuple[str, ...]]:
-    """Bytes that a draft adds to every token where its cache is charged (0.5.14 and later), and what is not known."""
+def _draft(
+    model: ModelArchitecture,
+    config: SGLangConfig,
+    full: int,
+    layers: int,
+    windows: int,
+    draft: ModelArchitecture | None,
+) -> tuple[int, tuple[str, ...]]:
+    """Bytes that a draft's cache adds to every token where it is charged, and what is not known of it.
+
+    EAGLE drafts and models of their own are charged by their number of layers with the target's bytes per layer (0.5.14 and
+    later). Block drafts (DFLASH, DSPARK) are charged so from 0.5.11 to 0.5.17, where the target has no pool for windows, and
+    with bytes of their own from 0.5.18.
+    """
     method = config.speculative_method
-    if not method or method == "ngram" or config.version < (0, 5, 14) or not layers:
+    if not method or method == "ngram" or not layers:
         return 0, ()
-    if method in ("eagle", "eagle3", "frozen_kv_mtp"):
-        drafted = len(model.mtp_layers) if not config.speculative_model and model.mtp_layers else 1
-        return full * drafted // layers, ()
-    return 0, ("the draft model is not known: the cache of its layers is not counted",)
+    if method in BLOCK_DRAFTS:
+        return _block_draft(config, full, layers, windows, draft)
+    if config.version < (0, 5, 14):
+        return 0, ()
+    if draft is not None and config.speculative_model:
+        return full * draft.num_layers // layers, ()
+    drafted = len(model.mtp_layers) if not config.speculative_model and model.mtp_layers else 1
+    note = ("the draft model is not known: the cache of one layer is assumed",) if method == "standalone" else ()
+    return full * drafted // layers, note
+
+
+def _block_draft(
+    config: SGLangConfig, full: int, layers: int, windows: int, draft: ModelArchitecture | None
+) -> tuple[int, tuple[str, ...]]:
+    if config.version < (0, 5, 11) or (windows and config.version < (0, 5, 18)):
+        return 0, ()
+    drafted = draft.num_layers if draft is not None else BLOCK_DRAFT_LAYERS
+    note = () if draft is not None else (f"the draft model is not known: the cache of {drafted} layers is assumed",)
+    if config.version < (0, 5, 18):
+        return -(-full * (layers + drafted) // layers) - full, note
+    ranks = attention_ranks(config)
+    if draft is None:
+        each = element_bytes(max(1, BLOCK_DRAFT_HEADS // ranks) * 2 * BLOCK_DRAFT_DIM, config.kv_cache_dtype.value)
+        return drafted * each, note
+    own = 0
+    for layer in draft.layers:
+        if isinstance(layer.attention, (FullAttention, SlidingWindow, ChunkedLocal)):
+            own += head_bytes(layer.attention, config, ranks)
+    return own, note

@@ -13,7 +13,13 @@ from planner.engines.sglang_config import SGLangConfig
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
 from planner.memory.sglang_allocator import Segments
-from planner.memory.sglang_cells import attention_ranks
+from planner.memory.sglang_cells import (
+    BLOCK_DRAFT_DIM,
+    BLOCK_DRAFT_HEADS,
+    BLOCK_DRAFT_LAYERS,
+    BLOCK_DRAFTS,
+    attention_ranks,
+)
 from planner.memory.sglang_formats import as_kept, leftover_scales
 from planner.memory.weights import Rank, local_shape, rank_weights, stage_layers
 from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, Tower, Vector
@@ -136,6 +142,8 @@ def draft_weights(
         return None
     if draft is not None:
         return weights(draft, replace(config, speculative_method="", lora=None), 0, accelerator)._replace(name="draft")
+    if config.speculative_method in BLOCK_DRAFTS:
+        return _block_draft(model, config)
     own = not config.speculative_model and model.mtp_layers
     layers = model.mtp_layers if own else model.layers[:1]
     hidden = model.hidden_size
@@ -161,6 +169,21 @@ def draft_weights(
         Estimate(int(expected * spread[0]), expected, int(expected * spread[1]), "derived" if own else "assumed"),
         "draft layers + projection" + ("" if own else " + head"),
         (Input("draft", config.speculative_model or "MTP", source),),
+    )
+
+
+def _block_draft(model: ModelArchitecture, config: SGLangConfig) -> Term:
+    """A draft that writes blocks of tokens (DFLASH): layers like those of public drafts, and a projection of as many hidden
+    states of the target; embedding and head are the target's. Public drafts: 0.4 to 2 billion parameters, 16 bits."""
+    hidden, heads = model.hidden_size, 4 * BLOCK_DRAFT_HEADS
+    attention = hidden * BLOCK_DRAFT_DIM * (2 * heads + 2 * BLOCK_DRAFT_HEADS)
+    elements = BLOCK_DRAFT_LAYERS * (attention + 9 * hidden * hidden + hidden * hidden)
+    size = 2 * elements // config.parallel.tensor
+    return Term(
+        "draft",
+        Estimate(size // 2, size, 5 * size // 2, "assumed"),
+        "layers + projection of the target's hidden states",
+        (Input("draft", config.speculative_model, "not known: five layers of the target's width are assumed"),),
     )
 
 

@@ -191,6 +191,14 @@ def test_weights_beyond_the_share() -> None:
     assert found.ranks[0].bytes("kv_available").high < 0
 
 
+def test_unknown_block_draft_is_like_public_ones() -> None:
+    """z-lab/LLaMA3.1-8B-Instruct-DFlash-UltraChat has 1,048,626,432 parameters."""
+    line = "--speculative-algorithm DFLASH --speculative-draft-model-path a/draft"
+    draft = budget("meta-llama/Llama-3.1-8B-Instruct", "H100-80GB", line, "0.5.18").ranks[0].bytes("draft")
+    assert draft.expected == pytest.approx(2 * 1_048_626_432, rel=0.01)
+    assert draft.low < draft.expected < draft.high
+
+
 def test_share_that_leaves_no_room_beside_it() -> None:
     found = budget("Qwen/Qwen3-8B", "RTX-4090", "--mem-fraction-static 0.99 --context-length 40960")
     assert found.verdict in ("may-not-fit", "does-not-fit")

@@ -214,6 +214,25 @@ def test_state_slots(line: str, version: str, slots: int, states: int) -> None:
     assert found == (slots, states * per_token.state)
 
 
+def test_cache_of_block_drafts() -> None:
+    """By layers of the target up to 0.5.17, with bytes of their own after; beside windows only after."""
+    of = model([FullAttention(32, 8, 128, 128)] * 36)
+    line = "--speculative-algorithm DFLASH --speculative-draft-model-path a/d"
+    row = 36 * 8 * 256 * 2
+    assert settle(line, "0.5.10", of)[1].draft == 0
+    assert settle(line, "0.5.12", of)[1].draft == row * 5 // 36
+    found = settle(f"{line} --tp-size 2", "0.5.18", of)[1]
+    assert found.draft == 5 * 4 * 256 * 2
+    assert found.notes
+    config = settle(line, "0.5.18", of)[0]
+    known = cells(of, config, range(36), model([FullAttention(32, 4, 64, 64)] * 8))
+    assert known.draft == 8 * 4 * 128 * 2
+    assert not known.notes
+    windows = model(GEMMA_31B, "Gemma4ForCausalLM")
+    assert settle(line, "0.5.17", windows)[1].draft == 0
+    assert settle(line, "0.5.18", windows)[1].draft == 5 * 8 * 256 * 2
+
+
 def test_states_of_drafts() -> None:
     """Every token of a verification keeps a state: apart from the slots from 0.5.7, solved with them from 0.5.13."""
     of = model([DELTA] * 24 + [FullAttention(16, 4, 256, 256)] * 8)
