@@ -96,10 +96,6 @@ class Project(NamedTuple):
     engines: int
 
 
-#: Engines whose budget is shown, and is too unsure for a verdict.
-_UNCALIBRATED = ("tgi", "trtllm")
-
-
 def plan_files(files: Sequence[FileContent], settings: Settings, *, kv_cache_memory: int | None = None) -> Project:
     """Plans for every engine that the files start. References between files resolve; nothing raises on bad input.
 
@@ -334,11 +330,6 @@ def complete(
     sizes = dict(modules.size_flags)
     unknown = [gap for gap in unknown if gap.fact.removeprefix("engine.flags.") not in sizes]
     unknown += size_gaps(engine, sizes)
-    if modules.name in _UNCALIBRATED:
-        reason = (
-            f"the memory model of {modules.label} has no start-up logs behind it; planner budget shows its estimate"
-        )
-        unknown.append(Unknown("engine.memory", reason, "measure a start and state it: planner/memory", base.position))
     model, provenance, gated = _model(base, settings, overrides, mapped, unknown, allow_local)
     accelerators = _accelerators(base, settings, unknown)
     if base.gpus_per_pod is None and base.container is not None:
@@ -464,6 +455,8 @@ def budgeted(
             gaps.append(
                 Unknown("budget", f"the engine refuses: {refusal}", "change the setting that it names", plan.position)
             )
+    if budget is not None and budget.verdict == "unknown" and budget.notes:
+        gaps.append(Unknown("engine.memory", budget.notes[-1], "none: this planner cannot work it out", plan.position))
     if budget is not None and any(gap.fact == "engine.memory" for gap in gaps):
         budget = replace(budget, verdict="unknown")
     refused = budget is not None and budget.verdict == "does-not-fit"

@@ -1,14 +1,16 @@
-"""``EngineConfig`` → ``EffectiveConfig`` for TGI. Source: launcher and ``flash_causal_lm.py`` of 3.3.7; reference on
-SGLang's memory, 15."""
+"""``EngineConfig`` → ``TGIConfig``. Source: launcher, ``flash_causal_lm.py`` and ``globals.py`` of 1.4.5, 2.0.4, 2.2.0, 2.3.1,
+2.4.1, 3.0.0 to 3.3.7; reference on SGLang's memory, 15."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
+from planner.engines.config import EngineConfig, Parallelism
 from planner.engines.resolver import given
-from planner.engines.vllm import env_text
+from planner.engines.tgi_config import TGIConfig
+from planner.engines.vllm import env_text, flag_provenance
 from planner.provenance import Fact, Provenance, assumed, from_default
+from planner.units import MIB
 
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator
@@ -16,23 +18,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The server's own margin on the device's total (TGI_WIGGLE_ROOM).
-WIGGLE_ROOM = 0.9
+#: TGI_WIGGLE_ROOM by the first release that has it as its default, and the first release that takes it of the total.
+_WIGGLE_ROOM: tuple[tuple[tuple[int, ...], float], ...] = (
+    ((3, 3), 0.9),
+    ((3, 1), 0.93),
+    ((3,), 0.95),
+    ((2, 4), 0.9),
+    ((), 0.95),
+)
+_MARGIN_OF_TOTAL = (3,)
 _MOST_RANKS = 1 << 12
 _MOST_TOKENS = 1 << 40
-#: Tokens of a prefill batch that computing power favours, by words in the device's name.
-_COMPUTE_OPTIMAL = (
-    ("rtx-4090", 1 << 12),
-    ("t4", 1 << 11),
-    ("l40s", 1 << 12),
-    ("l40", 1 << 12),
-    ("l4", 1 << 11),
-    ("a10g", 1 << 11),
-    ("a40", 1 << 12),
-    ("a100", 1 << 12),
-    ("h100", 1 << 13),
-    ("h200", 1 << 13),
+#: What the launcher's own margin is where it estimates the tokens of a prefill batch.
+_LAUNCHER_ROOM = 0.95
+#: 10¹² floating-point operations per second at 16 bits that the launcher takes for a card, by the catalog's names.
+_TERAFLOPS = (
+    ("rtx-4090", 82),
+    ("t4", 65),
+    ("l40s", 363),
+    ("l40", 181),
+    ("l4", 121),
+    ("a10g", 125),
+    ("a40", 149),
+    ("a100", 312),
+    ("h100", 900),
+    ("h200", 989),
 )
+#: Models whose config names its experts as the launcher reads them (``num_local_experts``).
+_COUNTED_EXPERTS = ("mixtral", "phimoe", "gpt_oss")
+#: Fewer tokens than this per second and operation are taken for a mistake.
+_LEAST_OPTIMAL = 100
+_MOST_WARMUP_REQUESTS = 1 << 12
 
 
 def effective(
@@ -41,34 +57,50 @@ def effective(
     accelerator: Accelerator | None,
     gpus_per_pod: int | None = None,
     pods: int = 1,
-) -> EffectiveConfig:
+) -> TGIConfig:
     """The settings of a TGI start that decide memory. Never raises for whatever the flags hold."""
     name = f"TGI {config.version.value} default"
     dtype = _dtype(config, model, name)
     cache = given(config, "kv-cache-dtype", str) or from_default(dtype.value, f"{name}: the model's dtype")
-    total = _count(config, "max-total-tokens")
+    version = config.version_key
     derived = model.derived_max_len if model.derived_max_len > 0 else 4096
+    total = _count(config, "max-total-tokens") or _old_total(version, derived, name)
     length = total or from_default(derived, f"{name}: the model's max_position_embeddings, or what the pool holds")
-    prefill = _count(config, "max-batch-prefill-tokens") or _prefill(model, accelerator, length.value, name)
+    longest = _count(config, "max-input-tokens") or _old_input(version, derived, name)
+    parallel = parallelism(config, gpus_per_pod, pods)
+    prefill = _count(config, "max-batch-prefill-tokens") or _old_prefill(version, longest, derived, name)
     fraction = given(config, "cuda-memory-fraction", (float, int))
     share = float(fraction.value) if fraction is not None and 0 < fraction.value <= 1 else 1.0
     wiggle = _wiggle(config)
-    text = f"cuda-memory-fraction {share:g} × TGI_WIGGLE_ROOM {wiggle:g}"
-    utilization = Fact(share * wiggle, Provenance("derived", text, fraction.position if fraction else None))
+    of_free = version < _MARGIN_OF_TOTAL
+    text = f"cuda-memory-fraction {share:g}" + ("" if of_free else f" × TGI_WIGGLE_ROOM {wiggle:g}")
+    place = fraction.position if fraction else None
+    utilization = Fact(share if of_free else share * wiggle, Provenance("derived", text, place))
+    prefill = prefill or _prefill(model, accelerator, parallel.tensor, share, name)
+    block = _block_size(config, model, accelerator, name)
+    requests, tokens = _warmup(config, prefill.value, longest, total)
     batch = _count(config, "max-batch-size") or from_default(256, f"{name}: no limit but the tokens of the batch")
     graphs = _graphs(config)
     yes, no = from_default(True, name), from_default(False, name)
-    return EffectiveConfig(
+    own = (
+        ("max_total_tokens", length),
+        ("max_batch_prefill_tokens", prefill),
+        ("max_batch_size", batch),
+        ("memory_share", utilization),
+        ("block_size", block),
+        ("cuda_graphs", Fact(list(graphs), _source(config, "cuda-graphs", name))),
+    )
+    return TGIConfig(
         engine="tgi",
         version=config.version_key,
-        parallel=parallelism(config, gpus_per_pod, pods),
+        parallel=parallel,
         dtype=dtype,
         kv_cache_dtype=cache,
         max_model_len=length,
         max_num_seqs=batch,
         max_num_batched_tokens=prefill,
         gpu_memory_utilization=utilization,
-        block_size=_block_size(config, name),
+        block_size=block,
         enforce_eager=from_default(not graphs, name),
         chunked_prefill=yes,
         prefix_caching=yes,
@@ -79,6 +111,14 @@ def effective(
         quantization=_quantization(config, model),
         runner="tgi",
         derived_max_model_len=derived,
+        max_model_len_auto=total is None,
+        own=own,
+        memory_fraction=share,
+        warmup_requests=requests,
+        warmup_tokens=tokens,
+        margin_of_free=wiggle if of_free else 1.0,
+        # Up to 2.4 the warm-up asks for the probabilities of its whole prompts.
+        prefill_logprobs=version < (3,) or config.get("enable-prefill-logprobs") is True,
         speculative_tokens=(_count(config, "speculate") or Fact(0, utilization.provenance)).value,
     )
 
@@ -108,38 +148,108 @@ def _dtype(config: EngineConfig, model: ModelArchitecture, name: str) -> Fact[st
 
 
 def _quantization(config: EngineConfig, model: ModelArchitecture) -> str | None:
+    """The format of the checkpoint, or the online method under the name that the weight model knows."""
     stated = config.get("quantize")
     if not isinstance(stated, str):
         return model.quantization
-    return "bitsandbytes" if stated.startswith("bitsandbytes") and stated != "bitsandbytes" else stated
+    if stated in ("bitsandbytes", "eetq"):
+        return "experts_int8"  # all linear layers at 8 bits
+    return "bitsandbytes" if stated.startswith("bitsandbytes") else stated
 
 
 def _wiggle(config: EngineConfig) -> float:
-    text = env_text(config, "TGI_WIGGLE_ROOM") or ""
+    """The server's margin: of the free memory up to 2.4, of the device's total after (TGI_WIGGLE_ROOM, from 2.3)."""
+    version = config.version_key
+    default = next(room for since, room in _WIGGLE_ROOM if version >= since)
+    text = (env_text(config, "TGI_WIGGLE_ROOM") or "") if version >= (2, 3) else ""
     try:
         value = float(text)
     except ValueError:
-        return WIGGLE_ROOM
-    return value if 0 < value <= 1 else WIGGLE_ROOM
+        return default
+    return value if 0 < value <= 1 else default
 
 
-def _prefill(model: ModelArchitecture, accelerator: Accelerator | None, length: int, name: str) -> Fact[int]:
-    """Tokens of the warm-up prefill where nobody states them."""
-    kind = model.model_type
-    if kind in ("qwen2_vl", "qwen2_5_vl"):
-        return from_default(10_000, f"{name}: Qwen2-VL")
-    if kind == "gemma3":
-        return from_default(8_000, f"{name}: Gemma-3")
+def _old_total(version: tuple[int, ...], derived: int, name: str) -> Fact[int] | None:
+    """``--max-total-tokens`` of releases that do not take it from the pool."""
+    if version >= (2, 4):
+        return None
+    return from_default(2048 if version < (2,) else min(4096, derived), name)
+
+
+def _old_input(version: tuple[int, ...], derived: int, name: str) -> Fact[int] | None:
+    if version >= (2, 4):
+        return None
+    return from_default(1024 if version < (2,) else max(1, min(4096, derived) - 1), name)
+
+
+def _old_prefill(version: tuple[int, ...], longest: Fact[int] | None, derived: int, name: str) -> Fact[int] | None:
+    """``--max-batch-prefill-tokens`` of releases that do not look at the cards."""
+    if version >= (3,):
+        return None
+    if version >= (2, 4) or longest is None:
+        return from_default(min(4096, derived), f"{name}: 4096, or the model's length")
+    return from_default(4096 if version < (2,) else longest.value + 50, f"{name}: max-input-tokens + 50")
+
+
+def _prefill(
+    model: ModelArchitecture, accelerator: Accelerator | None, ranks: int, share: float, name: str
+) -> Fact[int]:
+    """Tokens of the warm-up prefill where nobody states them: what keeps the cards busy, else 4096; no more than the
+    model's length, nor than the launcher's own estimate of what fits. Source: ``main`` of the launcher."""
+    tokens, why = {"qwen2_vl": 10_000, "qwen2_5_vl": 10_000, "gemma3": 8_000}.get(model.model_type, 4096), "4096"
+    if tokens != 4096:
+        why = f"for {model.model_type}"
+    optimal = _compute_optimal(model, accelerator, ranks)
+    if optimal is not None and accelerator is not None:
+        tokens, why = optimal, f"what computing power favours on {ranks} × {accelerator.name}"
+    if 0 < model.derived_max_len < tokens:
+        tokens, why = model.derived_max_len, "the model's max_position_embeddings"
+    room = _launcher_tokens(model, accelerator, ranks, share)
+    if room is not None and room < tokens:
+        tokens, why = max(1, room), "the launcher's estimate of what fits"
+    text = f"{name}: {why}"
+    return from_default(tokens, text) if accelerator else assumed(tokens, f"{text}; the accelerator is not known")
+
+
+def _compute_optimal(model: ModelArchitecture, accelerator: Accelerator | None, ranks: int) -> int | None:
+    """Tokens that a second of 16-bit arithmetic of all cards processes, as the launcher counts operations."""
     device = accelerator.name.lower() if accelerator else ""
-    for word, tokens in _COMPUTE_OPTIMAL:
-        if device.startswith(word):
-            return from_default(
-                min(tokens, length),
-                f"{name}: what computing power favours on {accelerator.name if accelerator else ''}",
-            )
-    text = f"{name}: 4096, or fewer where memory or the model's length asks for it"
-    value = min(4096, length)
-    return from_default(value, text) if accelerator else assumed(value, text)
+    power = next((tera for word, tera in _TERAFLOPS if device.startswith(word)), None)
+    if device.startswith("h100") and "pcie" in device:
+        power = None  # not among the names that the launcher knows
+    if power is None or model.multimodal or not model.heads or not model.head_dim:
+        return None
+    inner = (model.intermediate_size or model.moe_intermediate_size) * max(1, model.experts_per_token)
+    projections = 2 * model.head_dim * model.hidden_size * (3 * model.heads + 2 * model.kv_heads)
+    operations = (projections + 6 * model.hidden_size * inner) * model.num_layers
+    found = power * 10**12 * ranks // operations if operations else 0
+    return found if found > _LEAST_OPTIMAL else None
+
+
+def _launcher_tokens(model: ModelArchitecture, accelerator: Accelerator | None, ranks: int, share: float) -> int | None:
+    """Tokens that fit beside a 16-bit model by the launcher's estimate; None where it makes none."""
+    if accelerator is None or model.quantization or model.multimodal or not model.heads:
+        return None
+    experts = max(1, model.num_experts) if model.model_type in _COUNTED_EXPERTS else 1
+    inner = model.intermediate_size or model.moe_intermediate_size
+    attention = (model.heads + 2 * model.kv_heads) * model.head_dim
+    layer = 3 * inner * experts * model.hidden_size + attention + model.heads * model.head_dim * model.hidden_size
+    weights = 2 * (layer * model.num_layers + 2 * model.hidden_size * model.vocab_size)
+    device = accelerator.smi_mib[0] * MIB if accelerator.smi_mib else accelerator.memory.expected
+    available = int(device * ranks * share * _LAUNCHER_ROOM)
+    each = 4 * model.kv_heads * model.head_dim * model.num_layers + 6 * (inner + inner // 2) * experts
+    return (available - weights) // each if available > weights and each else None
+
+
+def _warmup(config: EngineConfig, prefill: int, longest: Fact[int] | None, total: Fact[int] | None) -> tuple[int, int]:
+    """(requests, cache tokens) of the warm-up batch: prompts of at most max-input-tokens that fill the prefill batch, each
+    with room for its answer where max-total-tokens is given. Source: ``grpc_client.rs``, ``warmup``."""
+    most = _count(config, "max-batch-size")
+    size = min(longest.value, prefill) if longest else prefill
+    requests = min(-(-prefill // max(1, size)), most.value if most else _MOST_WARMUP_REQUESTS, _MOST_WARMUP_REQUESTS)
+    if total is not None:
+        return requests, requests * max(total.value, size)
+    return requests, min(prefill, requests * size) + requests
 
 
 def _graphs(config: EngineConfig) -> tuple[int, ...]:
@@ -151,7 +261,21 @@ def _graphs(config: EngineConfig) -> tuple[int, ...]:
     return tuple(sorted({size for size in sizes if size > 0}))
 
 
-def _block_size(config: EngineConfig, name: str) -> Fact[int]:
-    attention = (env_text(config, "ATTENTION") or "flashinfer").lower()
-    size = {"flashinfer": 1, "flashdecoding": 256, "paged": 16}.get(attention, 1)
+def _block_size(
+    config: EngineConfig, model: ModelArchitecture, accelerator: Accelerator | None, name: str
+) -> Fact[int]:
+    """Tokens of a block by the attention that the launcher chooses. Source: ``resolve_attention``."""
+    stated = (env_text(config, "ATTENTION") or "").lower()
+    attention = stated or "flashinfer"
+    if config.version_key < (2, 3):
+        attention = "flashdecoding" if env_text(config, "FLASH_DECODING") in ("1", "true", "True") else "paged"
+    elif not stated and (model.head_dim not in (64, 128, 256) or model.model_type in ("falcon", "deepseek_v2")):
+        old = accelerator is not None and (accelerator.capability or (8, 0)) < (8, 0)
+        attention = "paged" if old or (accelerator is not None and accelerator.vendor != "nvidia") else "flashdecoding"
+    size = {"flashinfer": 1, "flashdecoding": 256, "flashdecoding-ipex": 64}.get(attention, 16)
     return from_default(size, f"{name}: attention {attention[:20]}")
+
+
+def _source(config: EngineConfig, flag: str, name: str) -> Provenance:
+    found = config.flags.get(flag)
+    return flag_provenance(found) if found is not None and found.known else Provenance("engine-default", name)

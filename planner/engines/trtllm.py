@@ -64,6 +64,8 @@ _YAML = {
     "kv_cache_config.tokens_per_block": "tokens-per-block",
     "kv_cache_config.enable_block_reuse": "enable-block-reuse",
     "kv_cache_config.host_cache_size": "host-cache-size",
+    "quant_config.quant_algo": "quant-algo",
+    "speculative_config.decoding_type": "speculative-decoding",
 }
 
 

@@ -18,3 +18,5 @@ class TRTConfig(EffectiveConfig):
     """Whether every rank runs the attention of its own requests (enable_attention_dp)."""
     expert_ranks: int = 1
     max_tokens: int | None = None
+    unevaluated: str = ""
+    """Why the memory cannot be worked out (another backend, options that change what is loaded); empty where it can."""

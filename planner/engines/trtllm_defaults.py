@@ -8,12 +8,16 @@ from planner.engines.config import EngineConfig, Parallelism
 from planner.engines.resolver import given, parallel_size
 from planner.engines.trtllm_config import TRTConfig
 from planner.engines.vllm import flag_provenance
-from planner.provenance import Fact, Provenance, assumed, from_default
+from planner.provenance import Fact, Provenance, from_default
 
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator
     from planner.models.architecture import ModelArchitecture
 
+#: Release from which trtllm-serve runs the PyTorch backend unless it is told otherwise.
+_PYTORCH_DEFAULT = (1, 0)
+#: Speculative decoding that loads nothing beside the model.
+_DRAFTS_WITHOUT_WEIGHTS = ("ngram", "lookahead", "auto")
 _MOST_RANKS = 1 << 14
 _MOST_TOKENS = 1 << 40
 
@@ -47,13 +51,23 @@ def effective(
         share = Fact(float(fraction.value), flag_provenance(fraction))
     yes, no = from_default(True, name), from_default(False, name)
     size, limit = _count(config, "kv-cache-max-bytes"), _count(config, "kv-cache-max-tokens")
+    length = _count(config, "max-seq-len")
+    own = (
+        ("max_seq_len", length or from_default(derived, f"{name}: the model's length, or what the cache holds")),
+        ("max_batch_size", _count(config, "max-batch-size") or from_default(2048, name)),
+        ("max_num_tokens", _count(config, "max-num-tokens") or from_default(8192, name)),
+        ("free_gpu_memory_fraction", share),
+        ("tokens_per_block", _count(config, "tokens-per-block") or from_default(32, name)),
+    )
     return TRTConfig(
         engine="trtllm",
         version=config.version_key,
         parallel=parallelism(config, gpus_per_pod, pods),
         dtype=from_default(dtype, f"{name}: the checkpoint's own"),
         kv_cache_dtype=cache,
-        max_model_len=_count(config, "max-seq-len") or from_default(derived, f"{name}: the model's length"),
+        max_model_len=length or from_default(derived, f"{name}: the model's length, or what the cache holds"),
+        # A cache that is smaller lowers the length, unless the flag asks for a failure.
+        max_model_len_auto=config.get("fail-fast-on-attention-window-too-large") is not True,
         max_num_seqs=_count(config, "max-batch-size") or from_default(2048, name),
         max_num_batched_tokens=_count(config, "max-num-tokens") or from_default(8192, name),
         gpu_memory_utilization=share,
@@ -69,7 +83,8 @@ def effective(
         quantization=model.quantization,
         runner="trtllm",
         derived_max_model_len=derived,
-        notes=_notes(config),
+        unevaluated=_unevaluated(config, model),
+        own=own,
         attention_data=config.get("enable-attention-dp") is True,
         expert_ranks=parallel_size(config, "ep-size", _MOST_RANKS),
         max_tokens=limit.value if limit else None,
@@ -93,12 +108,18 @@ def _count(config: EngineConfig, name: str) -> Fact[int] | None:
     return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
 
 
-def _notes(config: EngineConfig) -> tuple[Provenance, ...]:
+def _unevaluated(config: EngineConfig, model: ModelArchitecture) -> str:
+    """Why the memory of this start cannot be worked out; empty where it can."""
     backend = config.get("backend")
+    known = config.version.provenance.source != "assumption"
     if isinstance(backend, str) and backend not in ("", "pytorch"):
-        return (
-            assumed(
-                "", f"backend {backend[:40]} sizes its cache in its own way, the PyTorch backend's is assumed"
-            ).provenance,
-        )
-    return ()
+        return f"the backend {backend[:40]} sizes its cache in its own way, which is not worked out"
+    if backend is None and known and config.version_key < _PYTORCH_DEFAULT:
+        return f"before 1.0 the default backend runs a built engine, whose memory is not worked out ({config.version.value})"
+    algorithm = config.get("quant-algo")
+    if isinstance(algorithm, str) and not model.quantization:
+        return f"the options quantize the model while loading (quant_algo {algorithm[:40]}), which is not worked out"
+    drafts = config.get("speculative-decoding")
+    if isinstance(drafts, str) and drafts.lower() not in _DRAFTS_WITHOUT_WEIGHTS:
+        return f"the draft of speculative decoding ({drafts[:40]}) is not worked out"
+    return ""

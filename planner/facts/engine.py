@@ -73,7 +73,8 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         # Told "auto", the engine takes the longest length that fits; it never refuses for its sake.
         facts["max_model_len"] = fitted.low
     facts["derived_max_model_len"] = config.derived_max_model_len
-    facts["max_model_len_given"] = any(name in engine.flags for name in _LENGTH_FLAGS)
+    # An engine that fits the length to its cache is as safe as one that somebody has told.
+    facts["max_model_len_given"] = any(name in engine.flags for name in _LENGTH_FLAGS) or fitted is not None
     # An explicit 16-bit type is taken at its word; "auto" falls back to float16 where bfloat16 is missing.
     facts["dtype_auto_refused"] = config.version < (0, 7) and config.dtype.value == "bfloat16"
     facts["dtype_given"] = "dtype" in engine.flags

@@ -71,10 +71,13 @@ def fixed_terms(
     accelerator: Accelerator,
     stage: int,
     local: ModelArchitecture | None = None,
+    *,
+    rows: tuple[int, int, int] | None = None,
 ) -> dict[str, Term]:
     """Device, baseline, weights, peak of the warm-up, and graphs of one rank.
 
-    ``local``: the model with the shapes that one rank holds, where its split is not that of the weight model.
+    ``local``: the model with the shapes that one rank holds, where its split is not that of the weight model; ``rows``:
+    rows of logits in the warm-up at each bound (None: up to the sequences that may run).
     """
     parallel = config.parallel
     ranks = parallel.world
@@ -93,9 +96,13 @@ def fixed_terms(
     size = weights.bytes.expected
     spread = Estimate(int(size * _WEIGHTS[0]), size, int(size * _WEIGHTS[2]), "derived")
     sizes = phases(model, config)
-    rows = min(config.max_num_seqs.value, config.max_num_batched_tokens.value, 2048)
-    entries = rows * model.vocab_size
-    peaks = [(_FORWARD[i] * sizes.forward + _EXPERTS[i] * sizes.experts + _LOGITS[i] * entries) / GIB for i in range(3)]
+    if rows is None:
+        most = min(config.max_num_seqs.value, config.max_num_batched_tokens.value, 2048)
+        rows = (most, most, most)
+    entries = [count * model.vocab_size for count in rows]
+    peaks = [
+        (_FORWARD[i] * sizes.forward + _EXPERTS[i] * sizes.experts + _LOGITS[i] * entries[i]) / GIB for i in range(3)
+    ]
     tokens = config.max_num_batched_tokens
     return {
         "device": Term(
@@ -112,7 +119,7 @@ def fixed_terms(
             "forward + experts + logits of the warm-up",
             (
                 Input("tokens", f"{tokens.value:,}", str(tokens.provenance)),
-                Input("rows", f"{rows:,}", str(config.max_num_seqs.provenance)),
+                Input("rows of logits", f"{rows[1]:,}", "requests of the warm-up"),
             ),
             (("batched tokens", f"{format_bytes(sizes.forward / max(tokens.value, 1))} per token"),),
         ),
@@ -185,19 +192,27 @@ def pooled(
                         blocks,
                     )
                 )
-    capacity = None
+    capacity = fitted = None
     if tokens is not None and blocks is not None:
         most = max(length, config.derived_max_model_len)
+        lengths = (length, length, length)
+        if config.max_model_len_auto:
+            lengths = (min(length, tokens.low), min(length, tokens.expected), min(length, tokens.high))
+            fitted = Estimate(*lengths, tokens.basis)
         capacity = Capacity(
             tokens,
-            (tokens.low / length, tokens.expected / length, tokens.high / length),
+            (
+                tokens.low / max(1, lengths[0]),
+                tokens.expected / max(1, lengths[1]),
+                tokens.high / max(1, lengths[2]),
+            ),
             Estimate(min(tokens.low, most), min(tokens.expected, most), min(tokens.high, most), tokens.basis),
             blocks,
             max(cell for cell, _, _ in found) * length,
         )
     tightest = min(range(len(stages)), key=lambda i: stages[i]["kv_available"].bytes.expected)
     verdict = "unknown" if reasons else _verdict(tokens, page)
-    return MemoryBudget(tuple(ranks), capacity, verdict, tightest * width, (*notes, *reasons))
+    return MemoryBudget(tuple(ranks), capacity, verdict, tightest * width, (*notes, *reasons), fitted)
 
 
 def _plan(cell: int, layers: int, page: int, length: int) -> KVPlan:

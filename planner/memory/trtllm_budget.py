@@ -1,6 +1,7 @@
 """The budget of a TensorRT-LLM rank (PyTorch backend): a fraction of what is free after loading and a dummy run.
 
-Source: reference on SGLang's memory, 16. Intervals are wide: no start-up logs stand behind them.
+Source: ``KvCacheCreator`` of ``tensorrt_llm/_torch/pyexecutor/_util.py``; reference on SGLang's memory, 16. No start-up logs
+stand behind the peak of the dummy run: its interval is wide, and a verdict is given where both ends agree.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from planner.memory.block_pool import difference, fixed_terms, pooled
 from planner.memory.budget import Input, MemoryBudget, Term
 from planner.memory.sglang_weights import Groups, split
 from planner.models.architecture import ModelArchitecture
+from planner.record import replace
 
 
 def trtllm_budget(
@@ -29,11 +31,17 @@ def trtllm_budget(
     if config.attention_data:
         tensor, experts = config.parallel.tensor, min(config.expert_ranks, config.parallel.tensor)
         local = split(model, Groups(1, tensor, tensor, experts, max(1, tensor // experts), 0, tensor, tensor))
+    # The dummy run fills max_num_tokens with prompts of the longest length; a full batch of rows is the far end.
+    prompt = min(max(1, config.max_model_len.value), config.max_num_batched_tokens.value)
+    prompts = -(-config.max_num_batched_tokens.value // max(1, prompt))
+    rows = (prompts, prompts, max(prompts, min(config.max_num_seqs.value, 2048)))
     stages = []
     for stage in range(config.parallel.pipeline):
-        terms = fixed_terms(model, config, accelerator, stage, local)
+        terms = fixed_terms(model, config, accelerator, stage, local, rows=rows)
         terms.update({name: term for name, term in (given or {}).items() if name in terms})
-        names = ("baseline", "weights", "activations", "non_torch")
+        # Graphs are captured before the measurement, and again after it.
+        terms["graphs"] = terms["graphs"]._replace(counted=True)
+        names = ("baseline", "weights", "activations", "non_torch", "graphs")
         used = [terms[name].bytes for name in names]
         device = terms["device"].bytes
         free = difference(device, used)
@@ -50,21 +58,28 @@ def trtllm_budget(
             formula = f"the smaller of {formula} and max_gpu_total_bytes"
         if kv_cache_memory is not None:
             pool, formula = exactly(kv_cache_memory, "given"), "given on the command line"
-        outside = difference(device, [*used, pool])
+        idle = [getattr(free, bound) - getattr(pool, bound) for bound in ("low", "expected", "high")]
+        if kv_cache_memory is not None:
+            idle = [free.expected - kv_cache_memory] * 3
+        before = terms["baseline"].bytes
+        outside = Estimate(
+            max(0, min(idle) + before.low), max(0, idle[1] + before.expected), max(0, *idle) + before.high, "assumed"
+        )
         terms["requested"] = Term(
             "requested",
             Estimate(
                 device.low - outside.high, device.expected - outside.expected, device.high - outside.low, "assumed"
             ),
-            "what is in use once the cache is there",
+            "weights, peak, graphs and the cache",
             (Input("free-gpu-memory-fraction", f"{fraction.value:g}", str(fraction.provenance)),),
         )
-        terms["outside"] = Term("outside", outside, "device − requested: what the fraction leaves free")
+        terms["outside"] = Term(
+            "outside", outside, "device − requested: the context, and what the fraction leaves free"
+        )
         terms["kv_available"] = Term("kv_available", pool, formula)
         stages.append(terms)
     notes = ["the peak of the dummy run is assumed: no logs of this engine stand behind it"]
-    notes += [note.text for note in config.notes]
-    return pooled(
+    found = pooled(
         model,
         config,
         stages,
@@ -73,3 +88,6 @@ def trtllm_budget(
         most_tokens=config.max_tokens,
         attention_ranks=1 if config.attention_data else None,
     )
+    if config.unevaluated:
+        return replace(found, capacity=None, verdict="unknown", notes=(*found.notes, config.unevaluated))
+    return found
