@@ -15,7 +15,6 @@ from planner.models.resolve import resolve
 from planner.provenance import assumed, from_default
 from planner.units import GIB
 
-
 LLAMA_8B, LLAMA_70B = "meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B-Instruct"
 NEWEST = {"tgi": "3.3.7", "trtllm": "1.0.0"}
 
