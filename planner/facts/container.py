@@ -53,6 +53,7 @@ def container_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
         if plan.gpus_per_pod.position:
             positions["container.gpus"] = plan.gpus_per_pod.position
     facts["gpus_by_other_means"] = _gpus_by_other_means(plan, container)
+    facts["told_cpu"] = _told_cpu(plan, container, positions)
     facts["gpus_look_like_slices"] = _like_slices(plan)
     facts["engine_starts"] = plan.starts
     facts["autopilot"] = _on_gke(plan)
@@ -107,6 +108,21 @@ def _image(reference: str) -> dict[str, Any]:
 
 #: Distributions and language images that others install an engine into: they do not tell what it runs on.
 _BASE_IMAGES = ("ubuntu", "debian", "python", "alpine", "busybox", "conda", "miniconda3", "fedora", "ubi9", "ubi8")
+
+
+def _told_cpu(plan: Plan, container: Container, positions: dict[str, Position]) -> str:
+    """How the manifest says that the engine is to run without a GPU; empty where it does not."""
+    flag = plan.engine.flags.get("device")
+    if flag is not None and flag.value == "cpu":
+        place = flag.position or flag.value_position
+        if place is not None:
+            positions["container.told_cpu"] = place
+        return "--device cpu"
+    variable = container.env.get("VLLM_TARGET_DEVICE")
+    if variable is not None and (variable.value or "").strip().lower() == "cpu":
+        positions["container.told_cpu"] = variable.node.position
+        return "VLLM_TARGET_DEVICE=cpu"
+    return ""
 
 
 def _for_gpus(reference: str) -> bool:

@@ -29,7 +29,8 @@ _DEADLINE = 600
 #: Kinds whose old pods end while others take over. Pods of jobs end by themselves.
 _SERVING = frozenset(
     ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "LeaderWorkerSet", "DeploymentConfig", "Rollout", "JobSet",
-     "RoleBasedGroup", "StormService", "ModelServing", "InferenceService", "LLMInferenceService"]
+     "RoleBasedGroup", "StormService", "ModelServing", "InferenceService", "LLMInferenceService",
+     "LLMInferenceServiceConfig"]
 )  # fmt: skip
 _NUMBER = r"(?a)\d{1,6}(\.\d{1,3})?"
 
@@ -55,6 +56,8 @@ def _rollouts(plan: Plan, workload: Workload, positions: dict[str, Position]) ->
     if workload.kind == "LLMInferenceService" and workload.group_size > 1:
         return []
     path, key, rolling, defaults = known
+    if workload.part == "prefill":
+        path = ("spec", "prefill", *path[1:])
     strategy = workload.node.get(*path)
     kind = strategy.string("type") if strategy is not None else None
     if rolling and kind not in (None, rolling):
@@ -109,9 +112,11 @@ def _of(text: str, replicas: int | None, rounded: Any) -> int | None:
 
 def _deadlines(workload: Workload, container: Container, positions: dict[str, Position]) -> list[dict[str, Any]]:
     stated: Node | None = None
-    if workload.kind == "Deployment":
-        stated, name = workload.node.get("spec", "progressDeadlineSeconds"), "progressDeadlineSeconds"
-        deadline = workload.node.integer("spec", "progressDeadlineSeconds")
+    if workload.kind in ("Deployment", "LLMInferenceService") and workload.group_size == 1:
+        # LLMInferenceService makes Deployments with the default; a field for it is kserve/kserve's pull request 5834.
+        path = ("spec", *(("prefill",) if workload.part == "prefill" else ()), "progressDeadlineSeconds")
+        stated, name = workload.node.get(*path), path[-1]
+        deadline = workload.node.integer(*path)
     elif workload.kind == "DeploymentConfig":
         stated, name = workload.node.get("spec", "strategy", "rollingParams", "timeoutSeconds"), "timeoutSeconds"
         deadline = workload.node.integer("spec", "strategy", "rollingParams", "timeoutSeconds")
