@@ -4,33 +4,76 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.units import format_bytes
+
 if TYPE_CHECKING:
+    from planner.facts.weight_storage import WeightStorage
     from planner.plan import Plan
 
-#: Bytes per second of reading weights: page cache or local NVMe at best, a shared network volume as a rule.
-_FAST, _USUAL = 5e9, 0.5e9
-#: Seconds of imports, distributed start and profile run; and of compiling and capturing graphs where that is on.
-_START_FAST, _START_USUAL = 15, 45
-_COMPILE_FAST, _COMPILE_USUAL = 10, 60
+#: Seconds at best, as a rule and at worst. Imports, processes, communicators and the profile run; then compiling and capturing
+#: graphs, where that is on. Calibrated on starts that were reported: a model of 1B parameters in 159 s, most of which are
+#: these two (F002), and 109B parameters on four GPUs in 10 minutes, most of which is reading (F004).
+_START = (15, 60, 120)
+_COMPILE = {
+    "v0": (5, 30, 90),  # captures, and does not compile
+    "vllm": (10, 90, 240),
+    "sglang": (5, 45, 300),  # DeepGEMM compiles its kernels at the first start
+    "tgi": (5, 30, 120),
+    "trtllm": (10, 90, 300),
+}
 
 
-def load_seconds(plan: Plan) -> dict[str, int] | None:
-    """``fast``: no start is quicker; ``usual``: a start from a volume that is no faster than most. None where the weights
-    are not known.
+def load_seconds(plan: Plan) -> dict[str, Any] | None:
+    """Seconds until the engine answers: ``fast`` (no start is quicker), ``usual`` and ``slow``, and the ``basis`` of the three
+    in words. None where the model, or where its weights lie, is not known.
 
-    Weights of all ranks of a pod are read through the same volume. Measured starts in public logs (13 s for 15 GiB out of
-    the page cache, 10 minutes for 109B parameters from a network volume: F002, F004) lie between or above the two.
+    The weights of all ranks of a pod are read through the same volume. Formula: bytes / speed of the storage, before it
+    bytes / speed of the download where there is one, and the engine's own start and compilation.
     """
-    budget, config = plan.budget, plan.effective
-    if budget is None or config is None or not budget.ranks:
+    from planner.facts.weight_storage import weight_storage
+
+    config, model = plan.effective, plan.model
+    if config is None or model is None:
         return None
-    pod = budget.ranks[0].pod
-    weights = sum(rank.terms["weights"].bytes.low for rank in budget.ranks if rank.pod == pod)
-    eager = config.enforce_eager.value
-    return {
-        "fast": int(weights / _FAST) + _START_FAST + (0 if eager else _COMPILE_FAST),
-        "usual": int(weights / _USUAL) + _START_USUAL + (0 if eager else _COMPILE_USUAL),
-    }
+    storage = weight_storage(plan)
+    if storage is None:
+        return None
+    dummy = plan.engine.get("load-format") == "dummy"
+    size = 0 if dummy else _checkpoint_bytes(plan) // max(1, plan.pods)
+    runner = "v0" if plan.engine.engine == "vllm" and config.runner == "v0" else plan.engine.engine
+    compiling = (0, 0, 0) if config.enforce_eager.value else _COMPILE.get(runner, _COMPILE["vllm"])
+    ends = ("best", "usual", "worst")
+    reading = [size / getattr(storage.speed, end) for end in ends]
+    fetching = [size / getattr(storage.download, end) if storage.download else 0.0 for end in ends]
+    # What is already there at the favourable end: a cache that outlives the container's restart, or the pod.
+    if storage.each in ("pod", "first"):
+        fetching[0] = 0.0
+    if storage.each == "first":
+        fetching[1] = 0.0
+    totals = [int(sum(parts)) for parts in zip(reading, fetching, _START, compiling, strict=True)]
+    return {"fast": totals[0], "usual": totals[1], "slow": totals[2], "basis": _basis(size, storage, compiling)}
+
+
+def _basis(size: int, storage: WeightStorage, compiling: tuple[int, int, int]) -> str:
+    """Where the three numbers come from."""
+    speed = storage.download if storage.download and storage.each != "first" else storage.speed
+    rates = f"{speed.usual / 1e9:.2g} GB/s ({speed.worst / 1e9:.2g} to {speed.best / 1e9:.2g})"
+    text = f"{format_bytes(size)} from {storage.what} at {rates}, {_START[1]} s of start"
+    return text + (f", {compiling[1]} s of compiling and capturing" if compiling[1] else "")
+
+
+def _checkpoint_bytes(plan: Plan) -> int:
+    """Bytes of the weight files: as measured, else what the whole model has at the checkpoint's own types."""
+    from planner.engines.config import Parallelism
+    from planner.memory.weights import rank_weights
+
+    model = plan.model
+    if model is None:
+        return 0
+    if model.checkpoint_bytes:
+        return model.checkpoint_bytes
+    version = plan.effective.version if plan.effective else ()
+    return rank_weights(model, Parallelism(), 0, 0, engine_version=version, dtype=model.dtype).bytes.expected
 
 
 def startup_facts(plan: Plan) -> dict[str, Any]:
@@ -38,19 +81,25 @@ def startup_facts(plan: Plan) -> dict[str, Any]:
     ``killer``, the probe that does. A startup probe holds the liveness probe back; without one, liveness decides."""
     container = plan.container
     facts: dict[str, Any] = {}
-    seconds = load_seconds(plan)
-    if seconds is not None:
-        facts["load_seconds"] = seconds
     if container is None:
         return facts
+    seconds = load_seconds(plan) if container.probes or _has_deadline(plan) else None
+    if seconds is not None:
+        facts["load_seconds"] = seconds
     startup, liveness = container.probes.get("startup"), container.probes.get("liveness")
     killer = startup or liveness
     facts["has_startup_probe"] = startup is not None
     facts["has_liveness_probe"] = liveness is not None
-    if killer is not None:
+    if killer is not None and not killer.unknown:
         facts["window"] = killer.window
         facts["killer"] = f"{killer.kind}Probe"
     if liveness is not None:
         facts["liveness_window"] = liveness.window
         facts["liveness_initial_delay"] = liveness.initial_delay
     return facts
+
+
+def _has_deadline(plan: Plan) -> bool:
+    return plan.workload is not None and plan.workload.kind in (
+        "Deployment", "DeploymentConfig", "InferenceService", "LLMInferenceService"
+    )  # fmt: skip
