@@ -38,6 +38,13 @@ _DTYPES = {
     "bfloat16": "bfloat16",
 }
 
+#: Architectures whose cache becomes FP8 by itself on compute capability 10, and since when (``models/config.py``).
+_FP8_ON_BLACKWELL_SINCE = {
+    "GlmMoeDsaForCausalLM": (0, 32),
+    "Glm5NextForCausalLM": (0, 33),
+    "Glm5NextForConditionalGeneration": (0, 33),
+}
+
 #: Names of EAGLE-like methods, which asynchronous scheduling of every runner works with.
 _DRAFTED = ("eagle", "eagle3", "mtp", "draft_model", "dflash", "ngram_gpu")
 
@@ -277,18 +284,16 @@ class _Resolver(Resolver):
             name = {"float16": "float16", "bfloat16": "bfloat16"}.get(given.value, given.value)
             return Fact(self._sparse_name(name, True), given.provenance)
         if hint:
+            if hint == "fp8" and self._sparse and (self.model.quantization or "").startswith("modelopt"):
+                hint = "fp8_e4m3"  # its full name, by which another kernel is found on Hopper
             return self._default("kv-cache-dtype", self._sparse_name(hint, False), "auto: the checkpoint asks for it")
         if self._compressed:
             return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: DeepSeek-V4's own layout")
         if self._sparse and self.version[:3] == (0, 11, 0):
             return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: sparse attention")
         blackwell = self.capability is not None and self.capability[0] == 10
-        if (
-            self.model.architecture
-            in ("GlmMoeDsaForCausalLM", "Glm5NextForCausalLM", "Glm5NextForConditionalGeneration")
-            and self.version >= (0, 33)
-            and blackwell
-        ):
+        since = _FP8_ON_BLACKWELL_SINCE.get(self.model.architecture)
+        if since is not None and self.version >= since and blackwell:
             return self._default("kv-cache-dtype", "fp8", "auto: GLM's sparse attention on Blackwell")
         return self._default("kv-cache-dtype", dtype.value, f"auto: the model's dtype, {dtype.provenance.text}")
 
@@ -336,6 +341,9 @@ class _Resolver(Resolver):
         blackwell = self.capability is not None and self.capability[0] == 10
         if self._unrotated and not blackwell and (self.capability is None or self.capability[0] == 9):
             return name  # FlashInfer's kernel for latents without rotation reads plain FP8
+        hopper = self.capability is not None and self.capability[0] == 9
+        if name == "fp8_e4m3" and hopper and self.version >= (0, 30):
+            return name  # FlashMLA takes "fp8" alone; by its full name FlashInfer's kernel for Hopper gets it, unpacked
         few_heads = self.model.heads // self.parallel.tensor <= 16
         if blackwell and (self.version >= (0, 19) or few_heads):
             return name

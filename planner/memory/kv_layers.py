@@ -183,6 +183,10 @@ class EngineLayers:
         )
 
     def _encoder_tokens(self) -> int:
+        """Tokens of an encoder's output that a request is counted with: up to 0.12 the longest, since then as many as the
+        encoder may be given in one step (``max_num_encoder_input_tokens``), however long an output can be."""
+        if self.version >= (0, 13):
+            return self.config.max_num_batched_tokens.value
         facts = dict(self.model.extra)
         for name in ("encoder_tokens", "max_source_positions"):
             if facts.get(name, "").isdigit():

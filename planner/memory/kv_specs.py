@@ -135,7 +135,8 @@ def latent_dtype(dtype: str, sparse: bool, capability: tuple[int, int] | None, v
     if dtype == "nvfp4_ds_mla" and not blackwell and capability is not None:
         raise LayoutRefused("no attention backend reads an nvfp4_ds_mla cache before compute capability 10.0")
     if dtype in ("fp8", "fp8_e4m3"):
-        if blackwell and version >= (0, 18):
+        hopper = capability is not None and capability[0] == 9
+        if (blackwell and version >= (0, 18)) or (hopper and dtype == "fp8_e4m3" and version >= (0, 30)):
             return dtype
         return "fp8_ds_mla"
     return dtype

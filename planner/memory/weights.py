@@ -112,8 +112,9 @@ def rank_weights(
     ``dtype`` is the engine's (``bfloat16`` …); ``lora`` is (max_loras, max_lora_rank); ``quantization`` an online method
     (``fp8``, ``bitsandbytes``) applied to a 16-bit checkpoint; ``expert_rank`` the rank inside the expert group;
     ``eplb_redundant`` extra experts, with the transfer buffer of one layer that balancing needs; ``max_num_batched_tokens``
-    sizes the choices of sparse indexers (0: 8192); ``mtp``: the checkpoint's own draft layers are loaded too, on the last
-    stage; ``towers``: vision and audio encoders are loaded, ``whole_towers``: unsplit (``--mm-encoder-tp-mode data``).
+    sizes the choices of sparse indexers and buffers of multimodal inputs (0: 8192); ``mtp``: the checkpoint's own draft
+    layers are loaded too, on the last stage; ``towers``: vision and audio encoders are loaded, ``whole_towers``: unsplit
+    (``--mm-encoder-tp-mode data``).
     Raises ValueError for a pipeline rank or partition that does not exist.
     """
     stages = stage_layers(model.num_layers, parallel.pipeline, engine_version, partition)
@@ -161,6 +162,9 @@ def rank_weights(
     if stages[pipeline_rank]:
         tables = sum(_table_bytes(table, kernel) for table in model.rotary_tables)
         parts.append(("rotary tables", tables))
+    width = sum(tower.batch_width for tower in model.towers) if towers else 0
+    if width:
+        parts.append(("inputs beside the embeddings", (max_num_batched_tokens or 8192) * width * kernel.element))
     top_tokens = dict(model.extra).get("index_topk", "")
     if top_tokens.isdigit():
         parts.append(("indexer choices", 4 * (max_num_batched_tokens or 8192) * int(top_tokens)))

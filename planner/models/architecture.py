@@ -225,6 +225,9 @@ class Tower(NamedTuple):
     max_tokens_per_item: int = 0
     tables: tuple[RotaryTable, ...] = ()
     buffer_bytes: int = 0
+    #: elements per token of a batch that the engine keeps for what the decoder takes in beside the embeddings
+    #: (deepstack levels, per-layer inputs), as many as the largest batch has tokens
+    batch_width: int = 0
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ CATALOG = {
     "qwen3-next-80b-a3b": "Qwen/Qwen3-Next-80B-A3B-Instruct",
     "qwen3.5-27b": "Qwen/Qwen3.5-27B",
 }
-_FACTS = (
+FACTS = (
     "id", "engine_version", "gpu", "tp", "pp", "rank", "available_bytes", "num_blocks", "block_size", "bytes_per_block",
     "page_size_bytes", "kv_tokens", "max_concurrency", "weight_bytes_rank",
 )  # fmt: skip
@@ -105,7 +105,7 @@ def main() -> None:
     rows = chosen([json.loads(line) for line in source.read_text("utf-8").splitlines()])
     kept = []
     for row in rows:
-        facts = {name: row[name] for name in _FACTS if row.get(name) is not None}
+        facts = {name: row[name] for name in FACTS if row.get(name) is not None}
         facts["catalog"] = CATALOG[row["model"]]
         facts["arguments"] = arguments(row)
         if row.get("error"):

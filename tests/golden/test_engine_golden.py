@@ -20,6 +20,7 @@ from tests.golden.engine_rows import arguments as arguments_of
 HERE = Path(__file__).resolve().parent
 GOLDEN = HERE.parents[1].parent / "shared" / "golden"
 DIGEST = json.loads((HERE / "engine-digest.json").read_text("utf-8"))
+MORE = json.loads((HERE / "oracle-digest.json").read_text("utf-8"))["rows"]
 #: Bytes for rows of a refusal that names none: enough for anything, so that the planner must refuse for the same reason.
 _PLENTY = 1 << 45
 _LAYOUT = ("num_blocks", "block_size", "bytes_per_block", "page_size_bytes", "kv_tokens", "max_concurrency")
@@ -75,6 +76,14 @@ def test_digest(row: dict[str, Any]) -> None:
     plan = ask(row["catalog"], row["gpu"], row["engine_version"], row["arguments"], row["available_bytes"])
     assert plan.model is not None, plan.unknown
     assert differences(plan, row) == []
+
+
+@pytest.mark.parametrize("name", sorted({row["catalog"] for row in MORE}))
+def test_further_answers(name: str) -> None:
+    for row in MORE:
+        if row["catalog"] == name:
+            plan = ask(name, row["gpu"], row["engine_version"], row["arguments"], row["available_bytes"])
+            assert differences(plan, row) == [], row["id"]
 
 
 def test_the_digest_covers_what_differs() -> None:

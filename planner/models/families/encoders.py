@@ -82,7 +82,8 @@ def bert(builder: Builder) -> Parts:
         norm_bias=True,
         positions=config.integer("max_position_embeddings", default=512),
         types=config.count("type_vocab_size", default=2),
-        pooler=config.flag("_pooler", default=builder.architecture.startswith("Bert")),
+        # the checkpoints of embedding models have one too, which the engine does not build
+        pooler=builder.architecture == "BertForSequenceClassification",
     )
 
 

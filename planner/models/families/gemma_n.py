@@ -221,7 +221,10 @@ def gemma4(builder: Builder) -> Parts:
     pictures = root.section("vision_config")
     if pictures is not None:
         tower = vision.gemma4(builder, pictures, hidden)
-        towers.append(tower._replace(max_tokens_per_item=root.integer("vision_soft_tokens_per_image", default=280)))
+        tokens = root.integer("vision_soft_tokens_per_image", default=280)
+        # per-layer inputs of a batch, kept for graphs
+        width = len(parts.layers) * builder.config.count("hidden_size_per_layer_input", default=0)
+        towers.append(tower._replace(max_tokens_per_item=tokens, batch_width=width))
     sounds = root.section("audio_config")
     if sounds is not None:
         towers.append(gemma4_audio(sounds, hidden))

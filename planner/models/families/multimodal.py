@@ -58,13 +58,13 @@ def qwen2_5_vl(builder: Builder) -> Parts:
 def qwen3_vl(builder: Builder) -> Parts:
     """Qwen3-VL over Qwen3."""
     parts = with_towers(qwen3(builder), vision.qwen3_vl(builder, builder.root.require("vision_config")))
-    return parts._replace(tables=shortened(parts.tables))
+    return parts._replace(tables=shortened(builder, parts.tables))
 
 
 def qwen3_vl_moe(builder: Builder) -> Parts:
     """Qwen3-VL over Qwen3 MoE."""
     parts = with_towers(qwen3_moe(builder), vision.qwen3_vl(builder, builder.root.require("vision_config")))
-    return parts._replace(tables=shortened(parts.tables))
+    return parts._replace(tables=shortened(builder, parts.tables))
 
 
 #: model_type of a nested language config → architecture class, for files that name none.

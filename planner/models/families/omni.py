@@ -39,7 +39,7 @@ def qwen2_5_omni(builder: Builder) -> Parts:
         Vector("conv1", width * (3 * bins + 1)),
         Vector("conv2", width * (3 * width + 1)),
         Vector("audio_bos_eos_token", 2 * out),
-        Vector("positions", positions * width, buffer=True),
+        Vector("positions", positions * width, dtype="float32", buffer=True),
     )
     hearing = Tower("audio encoder", matrices, vectors, "all", depth, width, inner)
     return parts._replace(towers=(sight, hearing), multimodal=True)
@@ -66,7 +66,7 @@ def _audio(builder: Builder, config: ConfigReader, path: str) -> Tower:
         Vector("conv2d1", narrow * (9 + 1)),
         Vector("conv2d", narrow * (9 * narrow + 1), count=2),
         norm("ln_post", width, bias=True),
-        Vector("positions", config.integer("max_source_positions", default=1500) * width, buffer=True),
+        Vector("positions", config.integer("max_source_positions", default=1500) * width, dtype="float32", buffer=True),
     ]
     return Tower("audio encoder", tuple(matrices), tuple(vectors), "all", depth, width, inner)
 

@@ -174,4 +174,4 @@ def qwen4_exp(builder: Builder) -> Parts:
     """The same with the vision tower of Qwen3-VL."""
     parts = qwen4_exp_text(builder)
     tower = vision.qwen3_vl(builder, builder.root.require("vision_config"))
-    return parts._replace(towers=(tower,), multimodal=True, tables=shortened(parts.tables))
+    return parts._replace(towers=(tower,), multimodal=True, tables=shortened(builder, parts.tables))

@@ -7,7 +7,7 @@ from planner.models.builder import Builder, Parts, norm
 from planner.models.families.deepseek import with_projection
 from planner.models.families.mixtral import sparse_layers
 from planner.models.layers import attention, delta, experts, feed_forward, vision
-from planner.models.rope import rotary_table
+from planner.models.rope import rope_section, rotary_table
 
 
 def hybrid(builder: Builder) -> Parts:
@@ -79,9 +79,12 @@ def with_vision(builder: Builder) -> Parts:
     """Qwen3.5 and 3.6 with their vision tower. Newer engines make the rotary table only as long as the context."""
     parts = hybrid(builder)
     tower = vision.qwen3_vl(builder, builder.root.require("vision_config"))
-    return parts._replace(towers=(tower,), multimodal=True, tables=shortened(parts.tables))
+    return parts._replace(towers=(tower,), multimodal=True, tables=shortened(builder, parts.tables))
 
 
-def shortened(tables: tuple[RotaryTable, ...]) -> tuple[RotaryTable, ...]:
+def shortened(builder: Builder, tables: tuple[RotaryTable, ...]) -> tuple[RotaryTable, ...]:
     """Tables of multimodal positions: four times the context up to some version, the context alone since."""
+    section = rope_section(builder.config)
+    if section is None or "mrope_section" not in section:
+        return tables
     return tuple(t._replace(positions=t.positions // 4, positions_before=t.positions, since=(0, 30)) for t in tables)

@@ -61,7 +61,7 @@ def whisper(builder: Builder) -> Parts:
     vocab = config.integer("vocab_size")
     return Parts(
         layers=(first, second) * depth,
-        embedding=Matrix("embed_tokens", vocab, hidden, "vocab", "plain"),
+        embedding=Matrix("embed_tokens", vocab, hidden, "replicated", "plain"),
         head=None,
         tied=True,
         final_vectors=(norm("layer_norm", hidden, bias=True),),
@@ -85,4 +85,6 @@ def qwen2_audio(builder: Builder) -> Parts:
     parts = qwen2(inner)
     tower = whisper_encoder(builder, builder.root.require("audio_config"), "audio_tower.layers")
     project = Matrix("multi_modal_projector", parts.hidden, tower.hidden, "replicated", "plain", bias=True)
-    return parts._replace(towers=(tower._replace(matrices=(*tower.matrices, project)),), multimodal=True)
+    # the encoder is Transformers' own module, whole on every rank
+    whole = tuple(matrix._replace(shard="replicated") for matrix in tower.matrices)
+    return parts._replace(towers=(tower._replace(matrices=(*whole, project)),), multimodal=True)

@@ -194,7 +194,10 @@ def qwen3_vl(builder: Builder, config: ConfigReader, path: str = "visual") -> To
     if deep:
         vectors.append(norm("deepstack.norm", merge, bias=True, count=deep))
     table = RotaryTable(8192, hidden // heads // 2)
-    return Tower("vision tower", tuple(matrices), tuple(vectors), "all", depth, hidden, inner, tables=(table,))
+    sizes = (depth, hidden, inner)
+    return Tower(
+        "vision tower", tuple(matrices), tuple(vectors), "all", *sizes, tables=(table,), batch_width=deep * out
+    )
 
 
 def llama4(builder: Builder, config: ConfigReader, text_hidden: int) -> Tower:
