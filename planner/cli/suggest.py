@@ -37,7 +37,7 @@ FORMATS = ("text", "json")
 @click.option("--max-model-len", type=click.IntRange(16), help="[default: the longest prompt and output]")
 @click.option("--max-gpus", type=click.IntRange(1), help="GPUs in all.")
 @click.option("--gpus-per-node", type=click.IntRange(1, 64), help="[default: those of known machine types]")
-@click.option("--max-nodes", type=click.IntRange(1, 8), default=8, show_default=True, help="Nodes of one engine copy.")
+@click.option("--max-pods", type=click.IntRange(1, 8), default=8, show_default=True, help="Pods of one engine copy.")
 @click.option("--name", help="New deployment: name of the objects.  [default: the model's]")
 @click.option("--namespace", help="New deployment: their namespace.")
 @click.option("--keep", multiple=True, metavar="FLAG", help="With PATHs: do not touch this flag.")
@@ -134,7 +134,7 @@ def _new(
         length=options["max_model_len"] or 0,
         most_gpus=options["max_gpus"] or 0,
         gpus_per_node=options["gpus_per_node"] or 0,
-        most_nodes=options["max_nodes"],
+        most_pods=options["max_pods"],
         fixed=fixed,
         name=_label(options["name"], "--name"),
         namespace=_label(options["namespace"], "--namespace"),

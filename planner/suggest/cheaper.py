@@ -36,11 +36,11 @@ def _changes(answer: Suggestion, catalog_id: str, gpus: int) -> Iterator[str]:
         fewer = _fewer(answer, gpus, cache_dtype="fp8")
         if fewer:
             yield f"an FP8 KV cache (--kv-cache-dtype fp8): {_count(fewer)}; it changes results slightly"
-    for name in _quantized(answer, catalog_id):
-        fact = replace(question.model, value=name)
-        fewer = _fewer(answer._replace(question=question._replace(model=fact)), gpus)
+    for other in _quantized(answer, catalog_id):
+        fact = replace(question.model, value=other.id)
+        fewer = _fewer(answer._replace(question=question._replace(model=fact, architecture=other)), gpus)
         if fewer:
-            yield f"the quantized checkpoint {name}: {_count(fewer)}"
+            yield f"the quantized checkpoint {other.id}: {_count(fewer)}"
     shorter = _shorter(answer)
     if shorter:
         fewer = _fewer(answer._replace(question=question._replace(length=shorter)), gpus)
@@ -73,7 +73,7 @@ def _shorter(answer: Suggestion) -> int:
     return rounded if rounded * 1.5 < answer.question.length else 0
 
 
-def _quantized(answer: Suggestion, catalog_id: str) -> list[str]:
+def _quantized(answer: Suggestion, catalog_id: str) -> list[ModelArchitecture]:
     """Quantized checkpoints of the same model that the catalog has: the same shape, fewer bytes, run by this release."""
     from planner import catalog
     from planner.engines.vllm_quantization import method
@@ -93,7 +93,7 @@ def _quantized(answer: Suggestion, catalog_id: str) -> list[str]:
             continue
         trusted = owner == organisation or owner in _ORGANISATIONS
         named.append((kind, not trusted, owner != organisation, key))
-    found: list[str] = []
+    found: list[ModelArchitecture] = []
     seen: set[str] = set()
     for *_, key in sorted(named):
         try:
@@ -106,7 +106,7 @@ def _quantized(answer: Suggestion, catalog_id: str) -> list[str]:
         )
         if _same(own, other.architecture) and quantization not in seen and known is not None and known.active:
             seen.add(quantization)
-            found.append(other.catalog_id or key)
+            found.append(other.architecture)
         if len(found) == _MOST_CHECKPOINTS:
             break
     return found

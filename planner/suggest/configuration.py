@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator
     from planner.engines.config import EngineConfig
     from planner.engines.dispatch import EngineModules
+    from planner.models.architecture import ModelArchitecture
     from planner.plan import Plan
     from planner.provenance import Fact
     from planner.settings import Settings
@@ -35,12 +36,13 @@ class Knobs(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a search does not change: model, release, device, maximum length in tokens, the settings (with the workload and
-    the exact name of the accelerator), and ``fixed``, flags that the user states."""
+    """What a search does not change: model (its name and what it is), release, device, maximum length in tokens, the
+    settings with the workload, and ``fixed``, flags that the user states."""
 
     modules: EngineModules
     version: Fact[str]
     model: Fact[str]
+    architecture: ModelArchitecture
     accelerator: Accelerator
     settings: Settings
     length: int
@@ -87,11 +89,41 @@ def engine_of(question: Question, layout: Layout, knobs: Knobs) -> EngineConfig:
     )
 
 
-def plan_of(question: Question, layout: Layout, knobs: Knobs) -> Plan:
-    """The plan of one engine copy: the path that ``planner budget`` takes for a configuration without a manifest."""
-    from planner.plan import Plan, complete
+def settled(question: Question, layout: Layout, knobs: Knobs) -> Plan:
+    """A plan that goes as far as the settings in effect, without a budget: a fraction of the time."""
+    from planner.plan import Plan
     from planner.provenance import Fact, Provenance
+    from planner.record import replace
 
     gpus = Fact(layout.gpus_per_pod, Provenance("derived", "the layout that is tried"))
-    base = Plan(engine=engine_of(question, layout, knobs), gpus_per_pod=gpus, pods=layout.pods)
-    return next(iter(complete(base, question.settings, question.settings.models)))
+    base = Plan(
+        engine=engine_of(question, layout, knobs),
+        gpus_per_pod=gpus,
+        pods=layout.pods,
+        model=question.architecture,
+        accelerator=question.accelerator,
+        demand=(question.settings.workload, question.settings.source or "the options"),
+    )
+    config = question.modules.effective(
+        base.engine, question.architecture, question.accelerator, layout.gpus_per_pod, layout.pods
+    )
+    return replace(base, effective=config)
+
+
+def plan_of(question: Question, layout: Layout, knobs: Knobs, *, capacity: bool = False) -> Plan:
+    """The plan of one engine copy, through the part of the pipeline that does not depend on manifests. ``capacity``: with
+    tokens and the longest request, which a search does not need."""
+    from planner.plan import Plan, budgeted
+    from planner.provenance import Fact, Provenance
+
+    base = Plan(
+        engine=engine_of(question, layout, knobs),
+        gpus_per_pod=Fact(layout.gpus_per_pod, Provenance("derived", "the layout that is tried")),
+        pods=layout.pods,
+        model=question.architecture,
+        demand=(question.settings.workload, question.settings.source or "the options"),
+    )
+    extras = {"kv_cache_memory": None} if capacity else {"kv_cache_memory": None, "capacity": False}
+    return budgeted(
+        base, question.modules, question.architecture, question.accelerator, list(base.engine.unknown), extras
+    )

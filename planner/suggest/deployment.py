@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.record import NamedTuple
 from planner.suggest.configuration import Knobs, Question, flags
-from planner.suggest.layouts import MOST_NODES, Layout, NodeSize, node_size
+from planner.suggest.layouts import MOST_PODS, Layout, NodeSize, node_size
 from planner.suggest.search import Choice, Found, search
 from planner.units import round_up
 
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
     length: int = 0
     most_gpus: int = 0
     gpus_per_node: int = 0
-    most_nodes: int = MOST_NODES
+    most_pods: int = MOST_PODS
     fixed: tuple[str, ...] = ()
     name: str = ""
     namespace: str = ""
@@ -231,6 +231,7 @@ def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Sug
         modules,
         Fact(release, Provenance("option", f"vLLM {release}, {why}")),
         Fact(resolved.catalog_id or wanted.model, Provenance("option", "--model")),
+        model,
         accelerator,
         settings,
         demand.length,
@@ -274,13 +275,13 @@ def _fixed_names(question: Question) -> frozenset[str]:
 def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize) -> Suggestion:
     """The first configuration whose manifest lints clean; an FP8 cache only where nothing else keeps the limit of GPUs."""
     question, in_flight = answer.question, answer.demand.in_flight
-    found = search(question, in_flight, node, most_nodes=wanted.most_nodes)
+    found = search(question, in_flight, node, most_pods=wanted.most_pods)
     answer = answer._replace(found=found, needed=found.choices[0].gpus if found.choices else 0)
     limit = wanted.most_gpus
     within = [choice for choice in found.choices if not limit or choice.gpus <= limit]
     reasons: tuple[str, ...] = ()
     if not within and fp8_cache_possible(question, found):
-        other = search(question, in_flight, node, most_gpus=limit, most_nodes=wanted.most_nodes, cache_dtype="fp8")
+        other = search(question, in_flight, node, most_gpus=limit, most_pods=wanted.most_pods, cache_dtype="fp8")
         if other.choices:
             within, answer = list(other.choices), answer._replace(found=other)
             reasons = (
@@ -305,15 +306,15 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
 def fp8_cache_possible(question: Question, found: Found) -> bool:
     """Whether ``--kv-cache-dtype fp8`` is the search's to choose, is not in effect already, and runs on this device."""
     from planner.facts.formats import format_facts
-    from planner.suggest.configuration import plan_of
+    from planner.suggest.configuration import settled
 
     if "kv-cache-dtype" in question.fixed_names or question.platform != "cuda":
         return False
     del found
-    own = plan_of(question, Layout(1), Knobs(1))
+    own = settled(question, Layout(1), Knobs(1))
     if own.effective is None or own.effective.kv_cache_dtype.value.startswith(("fp8", "nvfp4", "int")):
         return False
-    plan = plan_of(question, Layout(1), Knobs(1, cache_dtype="fp8"))
+    plan = settled(question, Layout(1), Knobs(1, cache_dtype="fp8"))
     problem = format_facts(plan, {}).get("kv_cache_dtype_problem")
     return problem is not None and not problem["text"]
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from planner.admission.mix import Mix
     from planner.admission.workload import Workload
     from planner.plan import Plan
+    from planner.provenance import Unknown
 
 #: The largest share of a device that is suggested: what no profile run sees (penalties, log probabilities, fragments)
 #: needs a byte reserve too.
@@ -39,21 +40,22 @@ class Judged:
         self.cache: Cache | None = None
         self.workload: Workload | None = None
         self.sequences = plan.effective.max_num_seqs.value if plan.effective else 0
+        self._gap: Unknown | None = None
         budget = plan.budget
         self.starts = budget is not None and budget.verdict == "fits" and headroom_kept(plan)
-        self.reason = "" if self.starts else _reason(plan)
-        if self.starts and budget is not None and budget.capacity is not None:
-            self.workload, gap = demand(plan)
-            self.cache = cache(plan, budget.capacity.blocks.expected)
-            if self.cache is None or self.workload is None:
-                self.reason = (
-                    gap.reason if gap else "the layout of the KV cache is not known for this model and release"
-                )
+        blocks = budget.ranks[0].num_blocks if budget is not None and budget.ranks else None
+        if self.starts and blocks is not None:
+            self.workload, self._gap = demand(plan)
+            self.cache = cache(plan, blocks.expected) if blocks.high > 0 else None
 
     @property
-    def known(self) -> bool:
-        """Whether it starts and what it serves can be said."""
-        return self.cache is not None and self.workload is not None
+    def reason(self) -> str:
+        """Why it does not start, or why it is not known what it serves; empty where neither is so."""
+        if not self.starts:
+            return _reason(self.plan)
+        if self.cache is not None and self.workload is not None:
+            return ""
+        return self._gap.reason if self._gap else "the layout of the KV cache is not known for this model and release"
 
     @property
     def mix(self) -> Mix | None:
@@ -86,9 +88,11 @@ class Judged:
         return self._most
 
     def serves(self, requests: int) -> bool:
-        """Whether one copy serves this many requests at a time and keeps the reserve: what ``most`` says, for one number."""
-        if self.sequences < requests:
-            return False
+        """Whether one copy serves this many requests at a time: it lets them in and keeps their reserve."""
+        return self.sequences >= requests and self.keeps(requests)
+
+    def keeps(self, requests: int) -> bool:
+        """Whether the cache keeps the reserve for this many requests: what ``most`` says, for one number."""
         if self._most is not None:
             return self._most >= requests
         from planner.admission.reserve import reserve_of
@@ -97,8 +101,9 @@ class Judged:
         mix, pool, workload = self.mix, self.cache, self.workload
         if mix is None or pool is None or workload is None:
             return False
-        found = overflow(mix, requests, pool.blocks, prompts_wait=pool.prompts_wait)
-        if found.risk > workload.risk or requests * mix.mean > pool.blocks - mix.shared:
+        if requests * mix.mean > pool.blocks - mix.shared:
+            return False
+        if overflow(mix, requests, pool.blocks, prompts_wait=pool.prompts_wait).risk > workload.risk:
             return False
         return reserve_of("finish-longest", pool, mix, requests, workload.risk).missing == 0
 
@@ -130,12 +135,14 @@ def _reason(plan: Plan) -> str:
         return f"weights need {format_gib(weights.expected)} a GPU of {format_gib(room.expected)}"
     if left.low <= 0:
         return f"weights, activations and runtime leave {format_gib(max(0, left.expected))} a GPU for the KV cache"
-    capacity, config = budget.capacity, plan.effective
-    if capacity is not None and config is not None and capacity.longest_request.low < config.max_model_len.value:
-        return (
-            f"the KV cache surely holds {capacity.longest_request.low:,} tokens of one request, "
-            f"less than the {config.max_model_len.value:,} of --max-model-len"
-        )
+    config = plan.effective
+    if rank.kv is not None and config is not None:
+        request = rank.kv.blocks_per_request * rank.kv.bytes_per_block
+        if left.low < request:
+            return (
+                f"one request of {config.max_model_len.value:,} tokens needs {format_gib(request)} a GPU, of which surely "
+                f"{format_gib(left.low)} are left for the KV cache"
+            )
     return f"what lives outside the engine's share ({format_gib(rank.bytes('outside').expected)}) is too small"
 
 
@@ -158,26 +165,28 @@ def _late(rank: Any) -> int:
 
 def utilization_limit(plan: Plan) -> float:
     """The largest ``gpu-memory-utilization`` (a multiple of 0.01, at most ``MOST_UTILIZATION``) at which the free memory
-    and what lives outside surely suffice, by the terms of a plan made at any utilization; 0 where none does.
+    and what lives outside surely suffice for a plan's settings (their own share aside); 0 where none does.
 
     Formula: device × (1 − u) must hold the baseline, its errors added in squares, and at the expected ends the graphs that
     the release does not subtract (``memory/vllm_budget.py``, ``_enough_free`` and ``_survives_warm_up``).
     """
-    budget = plan.budget
-    if budget is None or not budget.ranks:
+    from planner.memory.graphs import counts_graphs, graph_memory
+    from planner.memory.runtime import baseline
+
+    config, model, accelerator = plan.effective, plan.model, plan.accelerator
+    if config is None or model is None or accelerator is None:
         return 0.0
+    device, base = accelerator.memory, baseline(config, accelerator).bytes
+    counted = counts_graphs(config, accelerator)
+    late = base.expected + (0 if counted else graph_memory(model, config, accelerator).bytes.expected)
     for step in range(round(MOST_UTILIZATION * _STEP), 0, -1):
-        if all(_leaves_enough(rank, step / _STEP) for rank in {id(r.terms): r for r in budget.ranks}.values()):
-            return step / _STEP
+        share = step / _STEP
+        outside = device.expected - math.ceil(device.expected * share)
+        low = device.low - math.ceil(device.low * share)
+        margin = math.hypot(outside - low, base.high - base.expected)
+        if outside - base.expected >= margin and outside >= late:
+            return share
     return 0.0
-
-
-def _leaves_enough(rank: Any, share: float) -> bool:
-    device, baseline = rank.bytes("device"), rank.bytes("baseline")
-    outside = device.expected - math.ceil(device.expected * share)
-    low = device.low - math.ceil(device.low * share)
-    margin = math.hypot(outside - low, baseline.high - baseline.expected)
-    return bool(outside - baseline.expected >= margin and outside >= _late(rank))
 
 
 def watermark_for(judged: Judged) -> float:

@@ -163,11 +163,11 @@ def _settings(answer: Suggestion, choice: Choice) -> Iterator[str]:
 
 
 def _default_batch(answer: Suggestion, choice: Choice) -> int:
-    from planner.suggest.configuration import plan_of
+    from planner.suggest.configuration import settled
 
     if not choice.knobs.batched:
         return 0
-    config = plan_of(answer.question, choice.layout, choice.knobs._replace(batched=0)).effective
+    config = settled(answer.question, choice.layout, choice.knobs._replace(batched=0)).effective
     return config.max_num_batched_tokens.value if config else 0
 
 

@@ -1,4 +1,4 @@
-"""The ways to spread one engine copy over GPUs and nodes."""
+"""The ways to spread one engine copy over GPUs and pods."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from planner.record import NamedTuple
 
 #: GPUs of one node where no machine type with the accelerator is known: the most that servers commonly have.
 ASSUMED_NODE = 8
-#: Nodes and GPUs that one engine copy spans at most.
-MOST_NODES = 8
+#: Pods and GPUs that one engine copy spans at most.
+MOST_PODS = 8
 MOST_GPUS = 64
-#: vLLM's own launcher connects nodes (``--nnodes``) from this release on; before, only Ray does.
+#: vLLM's own launcher connects pods (``--nnodes``) from this release on; before, only Ray does.
 NODES_SINCE = (0, 11, 1)
 
 
@@ -42,8 +42,8 @@ class Layout(NamedTuple):
         parts += [f"pipeline parallel {self.pipeline}"] if self.pipeline > 1 else []
         parts += ["expert parallel"] if self.expert else []
         if not parts:
-            return "1 GPU"
-        where = f" over {self.pods} nodes" if self.pods > 1 else ""
+            return "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
+        where = f" over {self.pods} pods" if self.pods > 1 else ""
         return f"{self.gpus} GPUs{where} ({', '.join(parts)})"
 
 
@@ -74,13 +74,13 @@ def node_size(accelerator: Accelerator) -> NodeSize:
 
 
 def layouts(
-    model: ModelArchitecture, gpus: int, node: int, most_pods: int, *, over_nodes: bool = True
+    model: ModelArchitecture, gpus: int, node: int, most_pods: int, *, over_pods: bool = True
 ) -> Iterator[Layout]:
-    """Every way to run one copy on exactly ``gpus`` GPUs, on one node where they fit (``node`` GPUs each), else on equal
-    shares of several. Tensor parallel stays inside a node, the larger first; what the model cannot be split into is left
-    out (heads, layers)."""
+    """Every way to run one copy on exactly ``gpus`` GPUs: in one pod where a node has as many (``node``), else in several
+    equal ones. Tensor parallel stays inside a pod, the larger first; what the model cannot be split into is left out (heads,
+    layers)."""
     shares = [1] if gpus <= node else [n for n in range(2, most_pods + 1) if gpus % n == 0 and gpus // n <= node]
-    if gpus > node and not over_nodes:
+    if gpus > node and not over_pods:
         return
     for pods in shares:
         here = gpus // pods

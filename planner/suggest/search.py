@@ -12,9 +12,15 @@ from collections.abc import Iterator
 
 from planner.engines.version import parse_version
 from planner.record import NamedTuple
-from planner.suggest.configuration import CAPTURE_SIZE_SINCE, Knobs, Question, plan_of
-from planner.suggest.evaluate import Judge, Judged, utilization_limit, watermark_for
-from planner.suggest.layouts import MOST_GPUS, MOST_NODES, NODES_SINCE, Layout, NodeSize, layouts
+from planner.suggest.configuration import CAPTURE_SIZE_SINCE, Knobs, Question, plan_of, settled
+from planner.suggest.evaluate import (
+    MOST_UTILIZATION,
+    Judge,
+    Judged,
+    utilization_limit,
+    watermark_for,
+)
+from planner.suggest.layouts import MOST_GPUS, MOST_PODS, NODES_SINCE, Layout, NodeSize, layouts
 from planner.units import ceil_div
 
 #: Batches that are tried below the engine's default, tokens a step.
@@ -41,7 +47,7 @@ class Choice(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Smaller is better: GPUs, then one node before several, graphs before none, little copies before large ones."""
+        """Smaller is better: GPUs, then one pod before several, graphs before none, little copies before large ones."""
         return (
             self.gpus,
             self.layout.pods > 1,
@@ -93,25 +99,28 @@ def search(
     node: NodeSize,
     *,
     most_gpus: int = 0,
-    most_nodes: int = MOST_NODES,
+    most_pods: int = MOST_PODS,
     alternatives: bool = True,
     cache_dtype: str = "",
 ) -> Found:
     """The configurations on the fewest GPUs for ``in_flight`` requests at a time, and the next best copies of other sizes.
 
-    ``most_gpus``: no more than these in all (0: as many as it takes, in copies of up to ``MOST_GPUS``). ``most_nodes``: of
+    ``most_gpus``: no more than these in all (0: as many as it takes, in copies of up to ``MOST_GPUS``). ``most_pods``: of
     one copy. ``cache_dtype``: ``--kv-cache-dtype`` of every configuration. Pure: reads the catalog, nothing else.
     """
     seeker = _Seeker(question, in_flight, cache_dtype)
-    over_nodes = parse_version(question.version.value) >= NODES_SINCE and most_nodes > 1
-    limit = min(most_gpus or MOST_GPUS, MOST_GPUS, node.gpus * (most_nodes if over_nodes else 1))
+    over_pods = parse_version(question.version.value) >= NODES_SINCE and most_pods > 1
+    limit = min(most_gpus or MOST_GPUS, MOST_GPUS, node.gpus * (most_pods if over_pods else 1))
     candidates: list[_Candidate] = []
     attempts: list[Attempt] = []
     best = most_gpus
-    for gpus in range(1, limit + 1):
+    enough = seeker.enough_for_weights()
+    if enough > 1:
+        attempts.append(seeker.too_few(min(enough - 1, limit)))
+    for gpus in range(enough, limit + 1):
         if best and gpus > best:
             break
-        for layout in seeker.layouts(gpus, node.gpus, most_nodes, over_nodes=over_nodes):
+        for layout in seeker.layouts(gpus, node.gpus, most_pods, over_pods=over_pods):
             outcome = seeker.fewest(layout, best // gpus if best else 0)
             if isinstance(outcome, Attempt):
                 attempts.append(outcome)
@@ -147,7 +156,7 @@ def _others(seeker: _Seeker, best: Choice, node: NodeSize, most_gpus: int) -> li
     for size, pods in layouts:
         if len(found) == _MOST_OTHERS or (most_gpus and size > most_gpus) or size == best.layout.gpus:
             break
-        for layout in seeker.layouts(size, node.gpus, pods, over_nodes=pods > 1):
+        for layout in seeker.layouts(size, node.gpus, pods, over_pods=pods > 1):
             outcome = seeker.fewest(layout, 0)
             if isinstance(outcome, _Candidate):
                 found.append(seeker.settle(outcome))
@@ -164,6 +173,10 @@ class _Seeker:
         self.cache_dtype = cache_dtype
         self._judge = Judge()
         self._judged: dict[tuple[Layout, Knobs], Judged] = {}
+        self._indivisible: dict[tuple[int, bool], bool] = {}
+        self._limits: dict[tuple[Layout, Knobs], float] = {}
+        self._first = settled(question, Layout(1), self._knobs(1))
+        self._shares_fixed = bool({"gpu-memory-utilization", "kv-cache-memory-bytes"} & question.fixed_names)
         few = parse_version(question.version.value) >= CAPTURE_SIZE_SINCE
         chosen = question.fixed_names & {
             "enforce-eager",
@@ -173,24 +186,39 @@ class _Seeker:
         }
         self._graphs = ("all",) if chosen else tuple(kind for kind in _GRAPHS if kind != "few" or few)
 
-    def layouts(self, gpus: int, node: int, most_nodes: int, *, over_nodes: bool) -> Iterator[Layout]:
+    def enough_for_weights(self) -> int:
+        """The fewest GPUs of one copy that could hold the weights, none of them twice, in the largest share of a device."""
+        weights, room = self._weights()
+        return max(1, ceil_div(weights, room)) if room else 1
+
+    def too_few(self, gpus: int) -> Attempt:
+        """The attempt that stands for all copies of at most ``gpus`` GPUs, which cannot hold the weights."""
+        from planner.units import format_gib
+
+        weights, room = self._weights()
+        here = f"{gpus} GPU{'s' if gpus > 1 else ''} ha{'ve' if gpus > 1 else 's'}"
+        share = f"{gpus} × {format_gib(room)}" if gpus > 1 else format_gib(room)
+        return Attempt(Layout(1, gpus_per_pod=gpus), f"weights of {format_gib(weights)}; {here} {share} for the engine")
+
+    def _weights(self) -> tuple[int, int]:
+        """(bytes of the whole model at the least, bytes of a device that an engine may take)."""
+        budget = self.judge(Layout(1), self._knobs(1)).plan.budget
+        if budget is None or not budget.ranks:
+            return 0, 0
+        rank = budget.ranks[0]
+        shares = self._shares_fixed
+        most = rank.bytes("device").high if shares else int(rank.bytes("device").high * MOST_UTILIZATION)
+        return rank.bytes("weights").low, most
+
+    def layouts(self, gpus: int, node: int, most_pods: int, *, over_pods: bool) -> Iterator[Layout]:
         """The layouts of a copy of this size that the engine does not refuse, whole experts where cut ones are refused."""
         question = self.question
-        first = self._probe()
-        model = first.plan.model
+        model = self._first.model
         if model is None:
             return
-        fixed = [name for name in ("tensor-parallel-size", "pipeline-parallel-size") if name in question.fixed_names]
-        config = first.plan.effective
-        for layout in layouts(model, gpus, node, most_nodes, over_nodes=over_nodes):
-            if config is not None and fixed:
-                sizes = {"tensor-parallel-size": layout.tensor, "pipeline-parallel-size": layout.pipeline}
-                stated = {
-                    "tensor-parallel-size": config.parallel.tensor,
-                    "pipeline-parallel-size": config.parallel.pipeline,
-                }
-                if any(sizes[name] != stated[name] for name in fixed):
-                    continue
+        for layout in layouts(model, gpus, node, most_pods, over_pods=over_pods):
+            if self._differs_from_fixed(layout):
+                continue
             if not self._refused(layout):
                 yield layout
             elif model.is_moe and layout.tensor > 1 and "enable-expert-parallel" not in question.fixed_names:
@@ -198,8 +226,14 @@ class _Seeker:
                 if not self._refused(whole):
                     yield whole
 
-    def _probe(self) -> Judged:
-        return self.judge(Layout(1), self._knobs(1))
+    def _differs_from_fixed(self, layout: Layout) -> bool:
+        """Whether the user's own parallel sizes are others."""
+        config, names = self._first.effective, self.question.fixed_names
+        if config is None:
+            return False
+        return ("tensor-parallel-size" in names and layout.tensor != config.parallel.tensor) or (
+            "pipeline-parallel-size" in names and layout.pipeline != config.parallel.pipeline
+        )
 
     def _refused(self, layout: Layout) -> bool:
         """Whether a rule says that the ranks cannot share something (heads, blocks of scales)."""
@@ -207,7 +241,11 @@ class _Seeker:
             return False
         from planner.facts.parallel import parallel_facts
 
-        return bool(parallel_facts(self.judge(layout, self._knobs(1)).plan, {}).get("indivisible"))
+        key = (layout.tensor, layout.expert)
+        if key not in self._indivisible:
+            plan = settled(self.question, layout, self._knobs(1))
+            self._indivisible[key] = bool(parallel_facts(plan, {}).get("indivisible"))
+        return self._indivisible[key]
 
     def judge(self, layout: Layout, knobs: Knobs) -> Judged:
         """The configuration's plan and what it serves."""
@@ -224,12 +262,17 @@ class _Seeker:
     def fewest(self, layout: Layout, most_replicas: int) -> _Candidate | Attempt | None:
         """The fewest replicas of a layout that serve with some settings; None where it takes more than ``most_replicas``
         (0: any number), an attempt where no number serves."""
-        bound = self._generous(layout, 1)
-        if bound.most < 1:
-            return Attempt(layout, bound.reason or _too_small(bound))
-        low = ceil_div(self.in_flight, bound.most)
-        if most_replicas and low > most_replicas:
-            return None
+        least = ceil_div(self.in_flight, most_replicas) if most_replicas else 1
+        bounds = []
+        for knobs in self._extremes(layout, 1):
+            bounds.append(self.judge(layout, knobs))
+            if bounds[-1].keeps(least):
+                break
+        else:
+            one = next((bound for bound in bounds if bound.keeps(1)), None)
+            reasons = [bound.reason or _too_small(bound) for bound in bounds]
+            return Attempt(layout, reasons[-1]) if one is None else None
+        low = ceil_div(self.in_flight, bounds[-1].most)
         replicas = self._replicas(layout, low, most_replicas)
         return _Candidate(layout, replicas, ceil_div(self.in_flight, replicas)) if replicas else None
 
@@ -237,7 +280,8 @@ class _Seeker:
         """The mildest settings of a candidate."""
         layout, replicas, requests = candidate
         knobs = self._with_reserve(layout, self._mildest(layout, requests), requests)
-        return Choice(layout, knobs, replicas, requests, self.judge(layout, knobs))
+        whole = self._judge(plan_of(self.question, layout, knobs, capacity=True))
+        return Choice(layout, knobs, replicas, requests, whole)
 
     def _replicas(self, layout: Layout, low: int, most: int) -> int:
         """The fewest replicas, at least ``low``, whose share of the requests one copy serves; 0 where it takes more than
@@ -268,12 +312,6 @@ class _Seeker:
     def _serves(self, layout: Layout, requests: int) -> bool:
         return any(self.judge(layout, knobs).serves(requests) for knobs in self._extremes(layout, requests))
 
-    def _generous(self, layout: Layout, sequences: int) -> Judged:
-        return max(
-            (self.judge(layout, knobs) for knobs in self._extremes(layout, sequences)),
-            key=lambda judged: (judged.starts, judged.most),
-        )
-
     def _extremes(self, layout: Layout, sequences: int) -> Iterator[Knobs]:
         """The settings with the largest cache: eager for most releases, with graphs where eager activations cost more."""
         batch = self._batches(layout, sequences)[-1]
@@ -287,7 +325,7 @@ class _Seeker:
         """Tokens a step, the engine's default first; 0 where the user has fixed them."""
         if "max-num-batched-tokens" in self.question.fixed_names:
             return [0]
-        config = self.judge(layout, self._knobs(sequences)).plan.effective
+        config = settled(self.question, layout, self._knobs(sequences)).effective
         if config is None:
             return [0]
         default = max(config.max_num_batched_tokens.value, sequences)
@@ -297,15 +335,19 @@ class _Seeker:
 
     def _utilizations(self, layout: Layout, knobs: Knobs) -> list[float]:
         """The default share where that is safe, and the largest safe one; 0 where the user has fixed it."""
-        if {"gpu-memory-utilization", "kv-cache-memory-bytes"} & self.question.fixed_names:
+        if self._shares_fixed:
             return [0.0]
-        judged = self.judge(layout, knobs._replace(utilization=0.0))
-        config = judged.plan.effective
+        config = self._first.effective
         default = config.gpu_memory_utilization.value if config else 0.9
-        most = utilization_limit(judged.plan)
+        most = self._largest_share(layout, knobs)
         if most <= 0:
             return [default]
         return [most] if most <= default else [default, most]
+
+    def _largest_share(self, layout: Layout, knobs: Knobs) -> float:
+        if (layout, knobs) not in self._limits:
+            self._limits[layout, knobs] = utilization_limit(settled(self.question, layout, knobs))
+        return self._limits[layout, knobs]
 
     def _mildest(self, layout: Layout, requests: int) -> Knobs:
         """The settings that serve and change the least: graphs before none, the default batch before smaller ones, the
@@ -352,8 +394,7 @@ class _Seeker:
         return floating or more
 
     def _default_sequences(self, layout: Layout) -> int:
-        knobs = self._knobs(0)
-        config = self.judge(layout, knobs).plan.effective
+        config = settled(self.question, layout, self._knobs(0)).effective
         return config.max_num_seqs.value if config else 256
 
     def _watermarked(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs | None:
