@@ -29,13 +29,13 @@ def cheaper(answer: Suggestion, catalog_id: str) -> tuple[str, ...]:
 
 
 def _changes(answer: Suggestion, catalog_id: str, gpus: int) -> Iterator[str]:
-    from planner.suggest.deployment import fp8_cache_possible
+    from planner.suggest.deployment import other_cache_dtypes
 
     question, choice = answer.question, answer.choice
-    if choice is not None and not choice.knobs.cache_dtype and fp8_cache_possible(question, answer.found):
-        fewer = _fewer(answer, gpus, cache_dtype="fp8")
+    for cache_dtype, cost in other_cache_dtypes(question):
+        fewer = _fewer(answer, gpus, cache_dtype) if choice is not None and not choice.knobs.cache_dtype else 0
         if fewer:
-            yield f"an FP8 KV cache (--kv-cache-dtype fp8): {_count(fewer)}; it changes results slightly"
+            yield f"--kv-cache-dtype {cache_dtype}{cost}: {_count(fewer)}"
     for other in _quantized(answer, catalog_id):
         fact = replace(question.model, value=other.id)
         fewer = _fewer(answer._replace(question=question._replace(model=fact, architecture=other)), gpus)

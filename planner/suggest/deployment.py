@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.record import NamedTuple
-from planner.suggest.configuration import Knobs, Question, flags
+from planner.suggest.configuration import Knobs, Question, flags, settled
 from planner.suggest.layouts import MOST_PODS, Layout, NodeSize, node_size
 from planner.suggest.search import Choice, Found, search
 from planner.units import round_up
@@ -230,7 +230,7 @@ def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Sug
     question = Question(
         modules,
         Fact(release, Provenance("option", f"vLLM {release}, {why}")),
-        Fact(resolved.catalog_id or wanted.model, Provenance("option", "--model")),
+        Fact(_model_name(wanted, resolved), Provenance("option", "--model")),
         model,
         accelerator,
         settings,
@@ -245,6 +245,13 @@ def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Sug
     if refused:
         return answer._replace(reasons=(refused,))
     return _best(wanted, resolved, answer, node)
+
+
+def _model_name(wanted: Wanted, resolved: Resolved) -> str:
+    """What the engine is told: the hub id as the catalog spells it; a path or a fine-tune that the user has mapped to a
+    model as it is."""
+    mapped = resolved.provenance.source in ("config", "option")
+    return wanted.model if mapped or resolved.catalog_id is None else resolved.catalog_id
 
 
 def _refused(model: ModelArchitecture, accelerator: Accelerator, version: tuple[int, ...]) -> str:
@@ -280,43 +287,60 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
     limit = wanted.most_gpus
     within = [choice for choice in found.choices if not limit or choice.gpus <= limit]
     reasons: tuple[str, ...] = ()
-    if not within and fp8_cache_possible(question, found):
-        other = search(question, in_flight, node, most_gpus=limit, most_pods=wanted.most_pods, cache_dtype="fp8")
+    for cache_dtype, cost in other_cache_dtypes(question) if not within else ():
+        other = search(question, in_flight, node, most_gpus=limit, most_pods=wanted.most_pods, cache_dtype=cache_dtype)
         if other.choices:
+            without = f"{answer.needed} GPUs are needed" if answer.needed else "nothing works"
+            reasons = (f"--kv-cache-dtype {cache_dtype}{cost}: without it {without}",)
             within, answer = list(other.choices), answer._replace(found=other)
-            reasons = (
-                "the KV cache is FP8 (--kv-cache-dtype fp8), which changes results slightly: "
-                + (f"without it {answer.needed} GPUs are needed" if answer.needed else "without it nothing works"),
-            )
-    refused: list[str] = []
-    # Next best configurations on more GPUs are alternatives, not substitutes that nobody asked for.
-    for choice in within:
-        if choice.gpus > within[0].gpus:
             break
-        manifest = _manifest(wanted, resolved, answer, choice)
-        findings = lint_manifest(manifest, wanted.settings)
-        wrong = [finding for finding in findings if _forbids(finding)]
-        if not wrong:
-            price = price_of(answer.accelerator, wanted.settings) * choice.gpus
-            return answer._replace(choice=choice, manifest=manifest, findings=findings, reasons=reasons, price=price)
-        refused += [f"{finding.rule}: {finding.message}" for finding in wrong]
+    clean = None
+    refused: list[str] = []
+    # Configurations on more GPUs are alternatives, no substitutes that nobody asked for.
+    ties = [choice for choice in within if choice.gpus == within[0].gpus]
+    for tie in ties:
+        for choice in (tie, tie.modest):
+            if choice is None or (clean is not None and not clean.findings):
+                continue
+            manifest = _manifest(wanted, resolved, answer, choice)
+            findings = lint_manifest(manifest, wanted.settings)
+            wrong = [finding for finding in findings if _forbids(finding)]
+            refused += [f"{finding.rule}: {finding.message}" for finding in wrong]
+            if not wrong and (clean is None or _weight(findings) < _weight(clean.findings)):
+                price = price_of(answer.accelerator, wanted.settings) * choice.gpus
+                clean = answer._replace(
+                    choice=choice, manifest=manifest, findings=findings, reasons=reasons, price=price
+                )
+        if clean is not None and not _weight(clean.findings)[0]:
+            return clean
+    if clean is not None:
+        return clean
     return answer._replace(reasons=tuple(dict.fromkeys(refused)) or _why_none(answer, limit))
 
 
-def fp8_cache_possible(question: Question, found: Found) -> bool:
-    """Whether ``--kv-cache-dtype fp8`` is the search's to choose, is not in effect already, and runs on this device."""
+def _weight(findings: tuple[Finding, ...]) -> tuple[int, int]:
+    """(warnings, findings): what is left of them in a suggestion should be as little as possible."""
+    return sum(finding.severity == "warning" for finding in findings), len(findings)
+
+
+def other_cache_dtypes(question: Question) -> list[tuple[str, str]]:
+    """(``--kv-cache-dtype``, what it costs) of the caches that may be tried where the model's own does not do: FP8 where the
+    device has kernels for it, and the model's number format where the checkpoint asks for FP8."""
     from planner.facts.formats import format_facts
-    from planner.suggest.configuration import settled
 
     if "kv-cache-dtype" in question.fixed_names or question.platform != "cuda":
-        return False
-    del found
-    own = settled(question, Layout(1), Knobs(1))
-    if own.effective is None or own.effective.kv_cache_dtype.value.startswith(("fp8", "nvfp4", "int")):
-        return False
-    plan = settled(question, Layout(1), Knobs(1, cache_dtype="fp8"))
-    problem = format_facts(plan, {}).get("kv_cache_dtype_problem")
-    return problem is not None and not problem["text"]
+        return []
+    own = settled(question, Layout(1), Knobs(1)).effective
+    if own is None:
+        return []
+    if own.kv_cache_dtype.value.startswith(("fp8", "nvfp4")) and question.architecture.kv_cache_dtype_hint:
+        return [(own.dtype.value, ", twice the bytes that the checkpoint asks for")]
+    if own.kv_cache_dtype.value != own.dtype.value:
+        return []
+    problem = format_facts(settled(question, Layout(1), Knobs(1, cache_dtype="fp8")), {}).get("kv_cache_dtype_problem")
+    if problem is None or problem["text"]:
+        return []
+    return [("fp8", ", which changes results slightly")]
 
 
 def _forbids(finding: Finding) -> bool:
@@ -381,6 +405,7 @@ def _manifest(wanted: Wanted, resolved: Resolved, answer: Suggestion, choice: Ch
             namespace=wanted.namespace,
             image=f"vllm/vllm-openai{'-rocm' if rocm else ''}:v{release}",
             model=question.model.value,
+            stands_for=(resolved.catalog_id or "") if question.model.value != resolved.catalog_id else "",
             words=_words(answer, choice),
             replicas=choice.replicas,
             pods=choice.layout.pods,
@@ -388,7 +413,7 @@ def _manifest(wanted: Wanted, resolved: Resolved, answer: Suggestion, choice: Ch
             resource="amd.com/gpu" if rocm else "nvidia.com/gpu",
             accelerator=answer.accelerator.name,
             label=node_label(answer.accelerator),
-            gated=bool(resolved.gated),
+            gated=bool(resolved.gated) and not question.model.value.startswith("/"),
             weight_bytes=weights,
             usual_load=load["usual"] if load else 600,
             longest_output=round(output),

@@ -36,7 +36,8 @@ class Service(NamedTuple):
 
     ``words``: (flag as written, comment) in order. ``weight_bytes``: of the whole checkpoint. ``usual_load``: seconds of a
     start from a volume as most are. ``longest_output``: tokens. ``label``: the node's label, None where it is not known.
-    ``workload``: the demand as plain data. ``comments``: lines for the head of the file.
+    ``workload``: the demand as plain data. ``comments``: lines for the head of the file. ``stands_for``: the hub id of what a
+    path or a fine-tune is, empty where the model says so itself.
     """
 
     name: str
@@ -56,6 +57,12 @@ class Service(NamedTuple):
     longest_output: int
     workload: dict[str, Any]
     comments: tuple[str, ...] = ()
+    stands_for: str = ""
+
+    @property
+    def mount_path(self) -> str:
+        """Where the claim is mounted: the hub cache, or the path that the model is loaded from."""
+        return self.model if self.model.startswith("/") else "/root/.cache/huggingface"
 
 
 def name_of(model: str) -> str:
@@ -122,11 +129,15 @@ def _claim(service: Service, shared: bool) -> str:
 
 
 def _annotations(service: Service) -> list[str]:
-    demand = json.dumps(service.workload, separators=(", ", ": ")).replace("'", "''")
-    lines = ["  annotations:", f"    planner/workload: '{demand}'"]
+    lines = []
+    if service.workload:
+        demand = json.dumps(service.workload, separators=(", ", ": ")).replace("'", "''")
+        lines.append(f"    planner/workload: '{demand}'")
+    if service.stands_for:
+        lines.append(f"    planner/model: {scalar(service.stands_for)}")
     if service.label is None:
         lines.append(f"    planner/accelerator: {scalar(service.accelerator)}")
-    return lines
+    return ["  annotations:", *lines] if lines else []
 
 
 def _deployment(service: Service) -> str:
@@ -223,7 +234,7 @@ def _pod(service: Service, container: str, words: Sequence[tuple[str, str]], ind
     lines += _resources(service)
     if serves:
         lines += _probes(startup_window(service))
-    lines += ["    volumeMounts:", "      - {name: weights, mountPath: /root/.cache/huggingface}"]
+    lines += ["    volumeMounts:", f"      - {{name: weights, mountPath: {scalar(service.mount_path)}}}"]
     if service.gpus_per_pod > 1:
         lines.append("      - {name: shm, mountPath: /dev/shm}")
     lines += ["volumes:", "  - name: weights", f"    persistentVolumeClaim: {{claimName: {service.name}-weights}}"]

@@ -32,13 +32,15 @@ _GRAPHS = ("all", "few", "none")
 
 
 class Choice(NamedTuple):
-    """A configuration that serves the workload. ``requests``: of one copy at a time; ``judged``: its plan."""
+    """A configuration that serves the workload. ``requests``: of one copy at a time; ``judged``: its plan; ``modest``: the
+    same with no more sequences than those, where it has more."""
 
     layout: Layout
     knobs: Knobs
     replicas: int
     requests: int
     judged: Judged
+    modest: Choice | None = None
 
     @property
     def gpus(self) -> int:
@@ -279,9 +281,15 @@ class _Seeker:
     def settle(self, candidate: _Candidate) -> Choice:
         """The mildest settings of a candidate."""
         layout, replicas, requests = candidate
-        knobs = self._with_reserve(layout, self._mildest(layout, requests), requests)
-        whole = self._judge(plan_of(self.question, layout, knobs, capacity=True))
-        return Choice(layout, knobs, replicas, requests, whole)
+        mildest = self._mildest(layout, requests)
+        knobs = self._with_reserve(layout, mildest, requests)
+        modest = None
+        if knobs != mildest:
+            modest = Choice(layout, mildest, replicas, requests, self._whole(layout, mildest))
+        return Choice(layout, knobs, replicas, requests, self._whole(layout, knobs), modest)
+
+    def _whole(self, layout: Layout, knobs: Knobs) -> Judged:
+        return self._judge(plan_of(self.question, layout, knobs, capacity=True))
 
     def _replicas(self, layout: Layout, low: int, most: int) -> int:
         """The fewest replicas, at least ``low``, whose share of the requests one copy serves; 0 where it takes more than
