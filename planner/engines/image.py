@@ -143,7 +143,7 @@ def engine_version_from_image(ref: str) -> tuple[tuple[int, ...] | None, str, st
 _PLATFORMS = (
     ("gaudi", ("gaudi", "habana", "hpu")),
     ("neuron", ("neuron",)),
-    ("ascend", ("ascend", "npu")),
+    ("ascend", ("ascend", "npu", "-cann")),
     ("tpu", ("tpu",)),
     ("spyre", ("spyre",)),
     ("rocm", ("rocm", "amd-", "mi300")),

@@ -54,7 +54,8 @@ def tables(plan: Plan) -> Tables | None:
         None,
         "exact",
         engine.version.provenance.source == "assumption",
-        engine.platform in _PATCHED,
+        # SGLang's own releases run on these devices.
+        engine.platform in _PATCHED and engine.engine == "vllm",
         _wrapped(plan),
         plan.start is None or plan.start.confidence == "high",
     )

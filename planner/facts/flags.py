@@ -84,12 +84,23 @@ def _issue(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) 
     if option is not None:
         return _deprecated(engine, known, flag, spelling, option.spec) if option.spec.facts.get("deprecated") else None
     if known.patched:
-        return None
+        return _of_patched(engine, known, flag, spelling)
     if spelling in table.inactive:
         return _inactive(engine, known, flag, spelling, table.inactive[spelling].spec)
     if spelling in _DOCUMENTED.get(engine.engine, ()) and len(table.starting_with(spelling)) == 1:
         return None
     return _abbreviated(engine, known, flag, spelling) or _unknown(engine, known, flag, spelling)
+
+
+def _of_patched(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) -> Issue | None:
+    """What is surely the matter where a build may have flags of its own: the beginning of a name, or a letter wrong in one.
+    Flags of other releases say nothing, since such builds add and keep some."""
+    if spelling in known.here.inactive:
+        return None
+    issue = _abbreviated(engine, known, flag, spelling)
+    if issue is not None:
+        return issue if issue.kind == "abbreviated" else None
+    return _unknown(engine, known, flag, spelling) if _same_but_a_letter(spelling, nearest(known, spelling)) else None
 
 
 def _base(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str) -> dict[str, Any]:

@@ -128,6 +128,7 @@ def test_pinned(ref: str, pinned: bool) -> None:
         ("vault.habana.ai/gaudi-docker/1.19.0/habanalabs/vllm-fork:latest", "gaudi"),
         ("public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.9.1", "neuron"),
         ("quay.io/ascend/vllm-ascend:v0.11.0rc1", "ascend"),
+        ("docker.io/lmsysorg/sglang:v0.5.6-cann8.3.rc1-910b", "ascend"),
         ("intel/vllm:0.10.0-xpu", "xpu"),
         ("public.ecr.aws/q9t5s3a7/vllm-cpu-release-repo:v0.9.1", "cpu"),
         ("docker.io/vllm/vllm-openai-cpu:v0.23.0", "cpu"),

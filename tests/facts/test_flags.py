@@ -131,6 +131,12 @@ def test_what_reads_flags_of_its_own_is_not_blamed_for_them() -> None:
     assert [item["flag"] for item in facts["removed_flags"]] == ["--swap-space"]
     gaudi = {"image": "vault.habana.ai/gaudi-docker/vllm:v0.9.0"}
     assert not flags_of("unknown", ["--weights-load-device=cpu"], **gaudi)
+    # What no build would add is found there too.
+    assert flags_of("abbreviated", ["--max-num-batched-token=512"], **gaudi) == ["--max-num-batched-token"]
+    assert flags_of("unknown", ["--gpu-memory-utilisation=0.8"], **gaudi) == ["--gpu-memory-utilisation"]
+    # SGLang's own releases run on other vendors' devices.
+    npu = {"engine": "sglang", "image": "lmsysorg/sglang:v0.5.6-cann8.3.rc1-910b"}
+    assert flags_of("unknown", ["--model-path=a/b", "--no-such"], **npu) == ["--no-such"]
 
 
 def test_duplicates() -> None:
