@@ -94,7 +94,7 @@ class Lengths(NamedTuple):
         return [(self.mean(a, b), b - a) for a, b in itertools.pairwise(edges)]
 
     def __str__(self) -> str:
-        if self.points[0][1] == self.points[-1][1]:
+        if self.points[0][1] == self.points[-1][1] and not self.open_end:
             return f"{self.points[0][1]:,.0f}"
         named = [f"p{100 * share:g} {self.quantile(share):,.0f}" for share in (0.5, 0.95)]
         return ", ".join([*named, "no maximum stated" if self.open_end else f"max {self.longest:,.0f}"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.record import replace
+from planner.suggest.configuration import Knobs, Question, settled
+from planner.suggest.layouts import Layout
 from planner.suggest.search import search
 
 if TYPE_CHECKING:
@@ -14,8 +17,28 @@ if TYPE_CHECKING:
 
 #: How names of quantized checkpoints say so, the formats that change results least first.
 _FORMATS = ("fp8", "w8a8", "int8", "w4a16", "awq", "gptq", "int4", "4bit", "nvfp4", "mxfp4")
+#: All that may stand behind a model's name in that of its quantized checkpoint.
+_WORDS = frozenset(
+    (
+        *_FORMATS,
+        "",
+        "quantized",
+        "dynamic",
+        "static",
+        "pertensor",
+        "block",
+        "kv",
+        "channel",
+        "tensor",
+        "per",
+        "g128",
+        "w8a16",
+    )
+)
 #: Whose quantized checkpoints are named first, among equal ones.
 _ORGANISATIONS = ("redhatai", "nvidia", "qwen")
+#: Methods that vLLM's builds for AMD have kernels for.
+_ON_AMD = ("fp8", "awq", "gptq", "compressed-tensors")
 #: Quantized checkpoints that are tried.
 _MOST_CHECKPOINTS = 2
 
@@ -76,7 +99,6 @@ def _shorter(answer: Suggestion) -> int:
 def _quantized(answer: Suggestion, catalog_id: str) -> list[ModelArchitecture]:
     """Quantized checkpoints of the same model that the catalog has: the same shape, fewer bytes, run by this release."""
     from planner import catalog
-    from planner.engines.vllm_quantization import method
     from planner.models.architecture import UnknownModel
     from planner.models.resolve import resolve
 
@@ -89,27 +111,37 @@ def _quantized(answer: Suggestion, catalog_id: str) -> list[ModelArchitecture]:
         owner, _, name = key.partition("/")
         rest = name.removeprefix(base)
         kind = next((place for place, word in enumerate(_FORMATS) if word in rest), None)
-        if rest == name or kind is None or "gguf" in rest:
+        # What else stands there names another model (a tuned one, a larger length).
+        if rest == name or kind is None or not _WORDS.issuperset(re.split(r"[-_.]", rest)):
             continue
         trusted = owner == organisation or owner in _ORGANISATIONS
         named.append((kind, not trusted, owner != organisation, key))
     found: list[ModelArchitecture] = []
-    seen: set[str] = set()
-    for *_, key in sorted(named):
+    seen: set[bool] = set()
+    for kind, *_, key in sorted(named):
         try:
             other = resolve(key)
         except UnknownModel:
             continue
-        quantization = other.architecture.quantization or ""
-        known = method(
-            quantization, answer.question.modules.parse_argv([], version=answer.question.version).version_key
-        )
-        if _same(own, other.architecture) and quantization not in seen and known is not None and known.active:
-            seen.add(quantization)
+        # One of eight bits and one of four.
+        eight_bits = kind < _FORMATS.index("w4a16")
+        if eight_bits not in seen and _same(own, other.architecture) and _runs(answer.question, other.architecture):
+            seen.add(eight_bits)
             found.append(other.architecture)
         if len(found) == _MOST_CHECKPOINTS:
             break
     return found
+
+
+def _runs(question: Question, model: ModelArchitecture) -> bool:
+    """Whether release and device have kernels for a checkpoint's format, as far as the rules know."""
+    from planner.facts.formats import format_facts
+
+    if question.platform != "cuda":
+        return model.quantization in _ON_AMD and not any("fp4" in form.name for form in model.formats.values())
+    plan = settled(question._replace(architecture=model), Layout(1), Knobs(1))
+    problem = format_facts(plan, {}).get("quantization_problem")
+    return problem is not None and not problem["text"]
 
 
 def _same(one: ModelArchitecture, other: ModelArchitecture) -> bool:

@@ -287,6 +287,7 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
     limit = wanted.most_gpus
     within = [choice for choice in found.choices if not limit or choice.gpus <= limit]
     reasons: tuple[str, ...] = ()
+    tried: list[str] = []
     for cache_dtype, cost in other_cache_dtypes(question) if not within else ():
         other = search(question, in_flight, node, most_gpus=limit, most_pods=wanted.most_pods, cache_dtype=cache_dtype)
         if other.choices:
@@ -294,6 +295,7 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
             reasons = (f"--kv-cache-dtype {cache_dtype}{cost}: without it {without}",)
             within, answer = list(other.choices), answer._replace(found=other)
             break
+        tried.append(f"--kv-cache-dtype {cache_dtype} does not change that")
     clean = None
     refused: list[str] = []
     # Configurations on more GPUs are alternatives, no substitutes that nobody asked for.
@@ -315,7 +317,7 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
             return clean
     if clean is not None:
         return clean
-    return answer._replace(reasons=tuple(dict.fromkeys(refused)) or _why_none(answer, limit))
+    return answer._replace(reasons=tuple(dict.fromkeys(refused)) or (*_why_none(answer, limit), *tried))
 
 
 def _weight(findings: tuple[Finding, ...]) -> tuple[int, int]:

@@ -62,13 +62,8 @@ def _table(answers: Sequence[Suggestion]) -> Iterator[str]:
 
 
 def _reasons(answer: Suggestion, choice: Choice) -> Iterator[str]:
-    each = f"{choice.replicas} replicas of " if choice.replicas > 1 else ""
     price = f", {answer.price:,.2f} an hour" if answer.price else ""
-    total = (
-        "" if choice.replicas == 1 and choice.layout.gpus > 1 else f"{choice.gpus} GPU{'s' if choice.gpus > 1 else ''}"
-    )
-    shape = f": {each}{choice.layout.text}" if choice.gpus > 1 else ""
-    yield f"{answer.accelerator.name}: {total + shape if total else choice.layout.text}{price}"
+    yield f"{answer.accelerator.name}: {_shape(choice)}{price}"
     yield from (f"  {printable(reason)}" for reason in answer.reasons)
     yield f"  node       {answer.found.node.source}"
     yield from _budget(choice)
@@ -79,12 +74,8 @@ def _reasons(answer: Suggestion, choice: Choice) -> Iterator[str]:
     if others:
         yield "  next best"
         for other in others:
-            copies = f"{other.replicas} × " if other.replicas > 1 else ""
             graphs = f", {_GRAPHS[other.knobs.graphs]}" if other.knobs.graphs in _GRAPHS else ""
-            yield (
-                f"    {other.gpus} GPUs: {copies}{other.layout.text}{graphs}, "
-                f"{other.judged.most * other.replicas:,} requests with the reserve"
-            )
+            yield (f"    {_shape(other)}{graphs}, {other.judged.most * other.replicas:,} requests with the reserve")
     failed = [attempt for attempt in answer.found.attempts if attempt.layout.gpus < choice.layout.gpus]
     if failed:
         yield "  too few"
@@ -94,6 +85,12 @@ def _reasons(answer: Suggestion, choice: Choice) -> Iterator[str]:
         yield from (f"    {printable(line)}" for line in answer.cheaper)
     for finding in answer.findings:
         yield f"  lint       {finding.severity} {finding.rule}: {printable(finding.message)}"
+
+
+def _shape(choice: Choice) -> str:
+    if choice.replicas == 1:
+        return choice.layout.text
+    return f"{choice.gpus} GPUs, {choice.replicas} replicas of {choice.layout.text}"
 
 
 def _budget(choice: Choice) -> Iterator[str]:

@@ -99,7 +99,8 @@ def scalar(text: str) -> str:
     """Text as a YAML scalar, quoted where it would mean something else without."""
     if text.isascii() and _PLAIN.fullmatch(text) and not _MEANS_OTHER.fullmatch(text):
         return text
-    return json.dumps(text)  # JSON's strings are YAML's double-quoted ones
+    # JSON's strings are YAML's double-quoted ones, but for characters beyond 16 bits, which it writes as two.
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _metadata(service: Service, name: str, indent: str = "  ") -> list[str]:
@@ -211,7 +212,8 @@ def _pod(service: Service, container: str, words: Sequence[tuple[str, str]], ind
         "enableServiceLinks: false  # no variables such as VLLM_PORT from Services",
     ]
     if service.label is not None:
-        lines.append(f"nodeSelector: {{{service.label[0]}: {scalar(service.label[1])}}}")
+        whose = "AMD's node labeller" if service.label[0].startswith("amd") else "GPU Feature Discovery"
+        lines.append(f"nodeSelector: {{{service.label[0]}: {scalar(service.label[1])}}}  # as {whose} labels nodes")
     taint = f"{service.resource.partition('/')[0]}/gpu"
     lines.append(f"tolerations: [{{key: {taint}, operator: Exists, effect: NoSchedule}}]")
     lines += [

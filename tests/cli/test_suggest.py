@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,3 +143,45 @@ def test_a_load_must_be_stated(run: Callable[..., Result]) -> None:
     result = run("suggest", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4", "--concurrency", "4")
     assert result.exit_code == 2
     assert "--prompt-tokens is missing" in result.stderr
+
+
+def test_the_command_of_the_readme(run: Callable[..., Result]) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    command, table = re.findall(r"<!-- suggest command -->\n```sh\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL)[0]
+    result = run(*shlex.split(command.removeprefix("planner ").partition(" > ")[0]))
+    assert result.exit_code == 0
+    assert table in result.stderr
+
+
+def test_a_mapped_path_stays_a_path(run: Callable[..., Result], lint_text: Callable[..., LintResult]) -> None:
+    model = ("--model", "/models/chat", "--model-map", "/models/chat=Qwen/Qwen3-8B", "--concurrency", "4", *LENGTHS)
+    result = run("suggest", *model, "--accelerator", "H100-80GB")
+    deployment = documents(result)["Deployment"]
+    assert container(deployment)["args"][0] == "/models/chat"
+    assert {"name": "weights", "mountPath": "/models/chat"} in container(deployment)["volumeMounts"]
+    assert deployment["metadata"]["annotations"]["planner/model"] == "Qwen/Qwen3-8B"
+    assert lint_text(result.stdout).findings == ()
+
+
+def test_an_fp8_cache_only_where_the_limit_asks_for_it(run: Callable[..., Result]) -> None:
+    model = ("--model", "Qwen/Qwen3-8B", "--concurrency", "16", *LENGTHS, "--accelerator", "L4")
+    free = run("suggest", *model)
+    assert "--kv-cache-dtype" not in free.stdout
+    assert "--kv-cache-dtype fp8, which changes results slightly: 1 GPU" in free.stderr
+    limited = run("suggest", *model, "--max-gpus", "1")
+    assert limited.exit_code == 0
+    assert "--kv-cache-dtype=fp8" in limited.stdout
+    assert "without it 2 GPUs are needed" in limited.stderr
+
+
+def test_a_pooling_model_needs_no_reserve(run: Callable[..., Result]) -> None:
+    result = run("suggest", "--model", "BAAI/bge-large-en-v1.5", "--concurrency", "4", *LENGTHS, "--accelerator", "L4")
+    assert result.exit_code == 1
+    assert "is a pooling model" in result.stderr
+
+
+def test_no_manifest_of_an_engine_that_is_not_evaluated(run: Callable[..., Result]) -> None:
+    result = run(*QWEN, "--accelerator", "TPU-v5e")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "only on NVIDIA and AMD GPUs" in result.stderr
