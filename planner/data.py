@@ -29,6 +29,6 @@ def data_folder(name: str) -> Path:
     return Path(data_path(name))
 
 
-def catalog_path(name: str) -> str:
-    """A folder of the catalog, such as ``models`` or ``accelerators``."""
-    return os.path.join(_PACKAGE, "catalog", name)
+def engine_table(name: str) -> str:
+    """The file of an engine's table, such as ``vllm_flags``."""
+    return os.path.join(data_path("schemas"), "engines", name + ".json")

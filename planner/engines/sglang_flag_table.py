@@ -1,22 +1,18 @@
-"""The arguments that each SGLang release takes. Data: ``catalog/engines/sglang_flags.json``."""
+"""The arguments that each SGLang release takes. Data: ``schemas/engines/sglang_flags.json``."""
 
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 from typing import Any
 
+from planner.data import engine_table
 from planner.engines.vllm_flag_table import FlagTable
-
-_FILE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "engines", "sglang_flags.json"
-)
 
 
 @lru_cache(maxsize=1)
 def _document() -> dict[str, Any]:
-    with open(_FILE, encoding="utf-8") as file:
+    with open(engine_table("sglang_flags"), encoding="utf-8") as file:
         document: dict[str, Any] = json.load(file)
     return document
 

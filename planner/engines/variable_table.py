@@ -1,16 +1,15 @@
-"""The environment variables that releases read. Data: ``catalog/engines/ENGINE_variables.json``."""
+"""The environment variables that releases read. Data: ``schemas/engines/ENGINE_variables.json``."""
 
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 from typing import Any
 
+from planner.data import engine_table
 from planner.engines.version import parse_version
 from planner.record import NamedTuple
 
-_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "engines")
 #: Engines that have a table.
 ENGINES = ("vllm", "sglang")
 
@@ -28,7 +27,7 @@ class Variable(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _document(engine: str) -> dict[str, Any]:
-    with open(os.path.join(_FOLDER, f"{engine}_variables.json"), encoding="utf-8") as file:
+    with open(engine_table(f"{engine}_variables"), encoding="utf-8") as file:
         document: dict[str, Any] = json.load(file)
     return document
 

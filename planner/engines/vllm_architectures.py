@@ -1,15 +1,14 @@
 """Since which release vLLM has an architecture of its own: a model cannot have started with an earlier one.
 
-The table is ``planner/catalog/engines/vllm_architectures.json``, made by ``python -m planner.catalog.engines.architectures``.
+The table is ``schemas/engines/vllm_architectures.json``, made by ``python -m planner.catalog.engines.architectures``.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 
-from planner.data import catalog_path
+from planner.data import engine_table
 from planner.engines.version import parse_version
 
 
@@ -27,6 +26,6 @@ def supported_until(architecture: str) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[str]]:
-    with open(os.path.join(catalog_path("engines"), "vllm_architectures.json"), encoding="utf-8") as file:
+    with open(engine_table("vllm_architectures"), encoding="utf-8") as file:
         table: dict[str, list[str]] = json.load(file)["architectures"]
     return table

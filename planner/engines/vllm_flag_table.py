@@ -1,21 +1,17 @@
-"""The arguments that each vLLM release takes: names, types, aliases. Data: ``catalog/engines/vllm_flags.json``."""
+"""The arguments that each vLLM release takes: names, types, aliases. Data: ``schemas/engines/vllm_flags.json``."""
 
 from __future__ import annotations
 
 import json
-import os
 from bisect import bisect_left
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from planner.data import engine_table
 from planner.engines.version import parse_version
 from planner.record import NamedTuple
-
-_FILE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "engines", "vllm_flags.json"
-)
 
 #: From this release on every boolean ``--enable-x`` has a twin ``--disable-x`` (vllm/utils/argparse_utils.py).
 _TWINS_SINCE = (0, 33, 0)
@@ -222,7 +218,7 @@ def _key(text: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1)
 def _document() -> dict[str, Any]:
-    with open(_FILE, encoding="utf-8") as file:
+    with open(engine_table("vllm_flags"), encoding="utf-8") as file:
         document: dict[str, Any] = json.load(file)
     return document
 

@@ -1,18 +1,14 @@
-"""The quantization methods of vLLM's releases. Data: ``catalog/engines/vllm_quantization.json``."""
+"""The quantization methods of vLLM's releases. Data: ``schemas/engines/vllm_quantization.json``."""
 
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 from typing import Any
 
+from planner.data import engine_table
 from planner.engines.version import parse_version
 from planner.record import NamedTuple
-
-_FILE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "catalog", "engines", "vllm_quantization.json"
-)
 
 
 class Method(NamedTuple):
@@ -29,7 +25,7 @@ class Method(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _document() -> dict[str, Any]:
-    with open(_FILE, encoding="utf-8") as file:
+    with open(engine_table("vllm_quantization"), encoding="utf-8") as file:
         document: dict[str, Any] = json.load(file)
     return document
 

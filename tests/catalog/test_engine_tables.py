@@ -20,7 +20,7 @@ from planner.engines.version import parse_version
 from planner.engines.vllm_flag_table import flag_table
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-ENGINES = data_folder("schemas").parent / "planner" / "catalog" / "engines"
+ENGINES = data_folder("schemas") / "engines"
 PARSERS = json.loads((GOLDEN / "vllm-serve-arguments.json").read_text())["releases"]
 SGLANG_PARSERS = json.loads((GOLDEN / "sglang-server-arguments.json").read_text())["releases"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 
@@ -88,12 +88,13 @@ def test_admission_follows_the_release(run: Run, folder: Path) -> None:
 
 def test_ten_thousand_requests_in_a_process(folder: Path) -> None:
     write_trace(folder / "trace.jsonl", [[n * 3, 500 + n % 700, 300 + n % 900] for n in range(10_000)])
-    start = perf_counter()
+    before = os.times()
     done = subprocess.run(
         [sys.executable, "-m", "planner", "simulate", "--trace", "trace.jsonl", "--num-blocks", "8000", "--max-model-len", "8192"],
         capture_output=True, text=True, check=True, env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUTF8": "1"},
     )  # fmt: skip
-    assert perf_counter() - start < 5
+    after = os.times()  # processor time: a busy machine makes the wall clock say nothing
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 5
     assert done.stdout.startswith("10,000 requests")
     assert done.stderr == ""  # no bar where nobody looks
 

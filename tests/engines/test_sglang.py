@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import planner.catalog
+from planner.data import data_folder
 from planner.engines.config import EngineConfig, Word
 from planner.engines.sglang import NEWEST_SGLANG, parse, parse_argv
 from planner.engines.sglang_flag_table import flag_table
@@ -149,9 +148,9 @@ def test_environment_keeps_what_acts() -> None:
 
 def test_table_agrees_with_its_schema_and_its_releases() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    root = Path(planner.catalog.__file__).parent
+    root = data_folder("schemas")
     document = json.loads((root / "engines" / "sglang_flags.json").read_text())
-    schema = json.loads((root.parents[1] / "schemas" / "engine-flags.schema.json").read_text())
+    schema = json.loads((root / "engine-flags.schema.json").read_text())
     jsonschema.validate(document, schema)
     releases = [parse_version(text) for text in document["releases"]]
     assert releases == sorted(releases)

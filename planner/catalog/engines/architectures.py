@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from planner.catalog.engines.distribution import Distribution, Folder, NotPublished, remote_wheel
+from planner.data import engine_table
 from planner.engines.version import is_version, parse_version
 
-TABLE = Path(__file__).with_name("vllm_architectures.json")
+TABLE = Path(engine_table("vllm_architectures"))
 _REGISTRIES = ("vllm/model_executor/models/registry.py", "vllm/model_executor/models/__init__.py")
 _CLASS = re.compile(r"[A-Z]\w+")
 

@@ -1,7 +1,7 @@
 """Makes the flag tables: ``python -m planner.catalog.engines.update vllm 0.33.0``.
 
 Reads the argument definitions and environment variables out of a release's wheel (by range requests; nothing is installed,
-imported or run), puts them into the tables of this folder and says what changed. The diff of the files is what there is to
+imported or run), puts them into the tables of ``schemas/engines`` and says what changed. The diff of the files is what there is to
 review. ``--from FOLDER`` reads an unpacked distribution or a wheel on disk instead; ``--check`` changes nothing and fails
 where a release differs from the tables.
 """
@@ -20,9 +20,10 @@ from planner.catalog.engines.definition import NoArguments
 from planner.catalog.engines.distribution import Distribution, Folder, NotPublished, Wheel, remote_wheel
 from planner.catalog.engines.table import Table, entry_document, entry_tables, flag_document, flag_tables, write_entries
 from planner.catalog.engines.table import write_flags as write_flag_file
+from planner.data import data_folder
 from planner.engines.version import is_version
 
-_FOLDER = Path(__file__).parent
+_FOLDER = data_folder("schemas") / "engines"
 
 
 class _Part(NamedTuple):
