@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from planner.documents.node import Node
     from planner.provenance import Position
 
+#: What stands behind the name of a kustomization or a chart where its rendering is meant, and not the file.
+RENDERED = " (rendered)"
 CONFIG_NAMES = ("planner.yaml", ".planner.yaml")
 FAIL_ON = ("info", "warning", "error")
 
@@ -101,7 +103,7 @@ def _from_folder(file: str, folder: str) -> str:
     """The path of an input from a folder, with ``/``; standard input and the like stay what they are."""
     if file.startswith("<"):
         return file
-    return os.path.relpath(file, folder or ".").replace(os.sep, "/")
+    return os.path.relpath(file.removesuffix(RENDERED), folder or ".").replace(os.sep, "/")
 
 
 @cache

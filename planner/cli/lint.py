@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from planner.cli.options import CannotRun, settings, shared, write
-from planner.report.formats import MODULES, render
+from planner.report.formats import MODULES
+from planner.report.formats import render as report
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem
@@ -44,6 +45,16 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Write what is found to the baseline (default: planner-baseline.json) and fail for nothing of it.",
 )
+@click.option(
+    "--render", is_flag=True, help="Render kustomizations (kustomize or kubectl) and charts (helm); nothing is fetched."
+)
+@click.option(
+    "--values",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Values for --render of charts.",
+)
 @click.option("--manifests-only", is_flag=True, help="Pass over files that hold no Kubernetes object (pre-commit).")
 @click.option("--color/--no-color", default=None, help="Colours; by default where stdout is a terminal.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not list what could not be evaluated.")
@@ -58,6 +69,8 @@ def command(
     rule_folders: tuple[str, ...],
     baseline: str | None,
     write_baseline: bool,
+    render: bool,
+    values: tuple[str, ...],
     manifests_only: bool,
     color: bool | None,
     quiet: bool,
@@ -74,6 +87,9 @@ def command(
     from planner.lint.rule import BrokenRule
     from planner.lint.run import lint_paths
 
+    if values and not render:
+        raise click.UsageError("--values are for charts, which are rendered with --render only")
+    rendering = values if render else None
     configured, config_problems = settings(**options)
     configured = configured.over_paths(select=select)._replace(
         select=select or configured.select,
@@ -85,9 +101,9 @@ def command(
     )
     manifests_only = manifests_only or configured.manifests_only
     if write_baseline:
-        _write_baseline(paths, configured, config_problems, manifests_only)
+        _write_baseline(paths, configured, config_problems, manifests_only, rendering)
     try:
-        result = lint_paths(paths, configured, config_problems, manifests_only)
+        result = lint_paths(paths, configured, config_problems, manifests_only, rendering)
     except BrokenRule as error:
         raise CannotRun(str(error)) from None
     format_ = format_ or configured.format or "text"
@@ -96,12 +112,16 @@ def command(
     if color is None:
         color = format_ == "text" and output is None and sys.stdout.isatty()
     if format_ != "text" or output is not None or result.worth_a_word(manifests_only):
-        write(render(result, format_, color, quiet or configured.quiet), output)
+        write(report(result, format_, color, quiet or configured.quiet), output)
     sys.exit(result.exit_code)
 
 
 def _write_baseline(
-    paths: tuple[str, ...], configured: Settings, problems: list[Problem], manifests_only: bool
+    paths: tuple[str, ...],
+    configured: Settings,
+    problems: list[Problem],
+    manifests_only: bool,
+    rendering: tuple[str, ...] | None,
 ) -> NoReturn:
     """Makes everything that a run finds known. What it could not check is said, and is no part of the baseline."""
     from planner.lint.baseline import DEFAULT_NAME, text_of
@@ -112,7 +132,7 @@ def _write_baseline(
     path = configured.baseline or DEFAULT_NAME
     old = path if os.path.lexists(path) else ""
     try:
-        result = lint_paths(paths, configured._replace(baseline=old), problems, manifests_only)
+        result = lint_paths(paths, configured._replace(baseline=old), problems, manifests_only, rendering)
     except BrokenRule as error:
         raise CannotRun(str(error)) from None
     for problem in result.problems:

@@ -14,6 +14,8 @@ from planner.record import NamedTuple
 
 #: File names that a walk reads.
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+#: Names that kustomize looks for in a folder, in its order.
+KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 #: Folders that hold other people's files; hidden ones and virtual environments are skipped as well.
 SKIPPED: Final = frozenset(("node_modules", "bower_components", "vendor", "__pycache__", "site-packages"))
 #: Entries that one walk looks at; a mistyped path (``/``) should not run for hours.
@@ -145,7 +147,7 @@ def _walk(
                             inner.append((path, target, Source(None, _show(path), notice=notice)))
                     continue
                 inner.append((path, target, None))
-            elif name.endswith(suffixes) and (fits is None or _fits(fits, path)):
+            elif (name.endswith(suffixes) or name == KUSTOMIZATIONS[-1]) and (fits is None or _fits(fits, path)):
                 if link:
                     target = os.path.realpath(target)
                     if not target.startswith(inside) or not os.path.isfile(target):

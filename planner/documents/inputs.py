@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from planner.documents.discover import discover
+from planner.documents.discover import KUSTOMIZATIONS, discover
 from planner.documents.document import FileContent, Notice
 
 
-def read_inputs(paths: Sequence[str], exclude: Sequence[str] = (), prefilter: bool = False) -> Iterator[FileContent]:
+def read_inputs(
+    paths: Sequence[str], exclude: Sequence[str] = (), prefilter: bool = False, render: bool = False
+) -> Iterator[FileContent]:
     """The content of every input behind ``paths``, in order (see :func:`planner.documents.discover.discover`).
 
     Files of folders and globs that do not look like Kubernetes are passed over without a word; with ``prefilter`` (for
     pre-commit, which names every file that changed) named files as well. A Helm chart gives one notice, however many of
-    its files are named. Never raises for what an input is or holds.
+    its files are named, and so does a kustomization that changes what it reads; with ``render``, for which they are meant,
+    kustomizations are read without a notice. Never raises for what an input is or holds.
     """
     from planner.documents.read import LARGEST, load, may_hold_workload, read_bytes
 
@@ -32,9 +35,21 @@ def read_inputs(paths: Sequence[str], exclude: Sequence[str] = (), prefilter: bo
             if not isinstance(data, bytes):
                 yield FileContent(source.file, (), (data,), ())
                 continue
+            kustomization = source.path.rpartition("/")[2] in KUSTOMIZATIONS
             if (prefilter or not source.named) and not may_hold_workload(data, source.file):
-                continue
-            content = read_bytes(data, source.file, source.path)
+                if not kustomization:
+                    continue
+                content = FileContent(source.file, (), (), ())
+                if render:
+                    content = read_bytes(data, source.file, source.path)
+            else:
+                content = read_bytes(data, source.file, source.path)
+            if kustomization and not render:
+                from planner.documents.kustomizations import with_notice
+
+                content = with_notice(content, data)
+                if not content.documents and not content.problems and not content.notices:
+                    continue
         fresh = tuple(notice for notice in content.notices if notice not in noticed)
         if content.notices and not fresh:
             continue

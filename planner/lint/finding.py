@@ -27,6 +27,8 @@ class Finding(NamedTuple):
     anchors: tuple[Position, ...] = ()
     #: which item of a list the rule speaks of (a flag, a variable …), as ``planner.lint.identity`` names it
     subject: str = ""
+    #: folders of the kustomizations or charts that it was found in a rendering of
+    rendered_by: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, str, str, str]:

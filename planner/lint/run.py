@@ -12,8 +12,10 @@ from planner.lint.rule import BrokenRule, Rule, built_in_rules, load_folder
 from planner.report.result import LintResult
 
 if TYPE_CHECKING:
-    from planner.documents.document import FileContent, Problem
+    from planner.documents.document import FileContent, Notice, Problem
     from planner.plan import Plan
+    from planner.provenance import Position
+    from planner.render.inputs import Rendered
     from planner.settings import Settings
 
 
@@ -83,23 +85,38 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def lint_paths(
-    paths: Sequence[str], settings: Settings, problems: Sequence[Problem] = (), manifests_only: bool = False
+    paths: Sequence[str],
+    settings: Settings,
+    problems: Sequence[Problem] = (),
+    manifests_only: bool = False,
+    values: Sequence[str] | None = None,
 ) -> LintResult:
     """Reads and lints what ``paths`` name, by default the current folder. Raises BrokenRule.
 
     ``manifests_only``: files that hold no Kubernetes object are passed over without a word, even where they are named.
+    ``values``: kustomizations and charts are rendered, the latter with these files of values; None: they are not.
     """
     from planner.documents.inputs import read_inputs
 
     rules = select_rules(settings)
-    files = list(read_inputs(paths or (".",), settings.exclude, manifests_only))
-    return lint(files, rules, settings, problems)
+    files = list(read_inputs(paths or (".",), settings.exclude, manifests_only, values is not None))
+    if values is None:
+        return lint(files, rules, settings, problems)
+    from planner.render.inputs import render
+
+    rendered = render(files, values)
+    return lint(rendered.files, rules, settings, problems, rendered)
 
 
 def lint(
-    files: Sequence[FileContent], rules: Sequence[Rule], settings: Settings, problems: Sequence[Problem] = ()
+    files: Sequence[FileContent],
+    rules: Sequence[Rule],
+    settings: Settings,
+    problems: Sequence[Problem] = (),
+    rendered: Rendered | None = None,
 ) -> LintResult:
-    """Plans everything that the files start, evaluates the rules, and sets suppressed findings apart."""
+    """Plans everything that the files start, evaluates the rules, and sets suppressed findings apart. ``rendered`` leads
+    from what was rendered among the files to what people edit."""
     from planner.lint.shares import in_shares, shares
     from planner.lint.suppress import collect, sift
     from planner.plan import extract_files, plan_workloads
@@ -107,15 +124,28 @@ def lint(
     extraction = extract_files(files)
     workloads = extraction.workloads
 
-    def judge(share: int, count: int) -> tuple[Outcome, int]:
+    def judge(share: int, count: int) -> tuple[Outcome, int, set[str]]:
         plans, engines = plan_workloads(workloads[share::count], settings, objects=extraction.objects)
-        return together([_judged(rules, part, own) for own, part in _by_settings(plans, settings)]), engines
+        part = together([_judged(rules, part, own) for own, part in _by_settings(plans, settings)])
+        return part, engines, {plan.position.file for plan in plans}
 
     judged = in_shares(judge, shares(len(workloads)))
-    outcome = together([part for part, _ in judged])
+    outcome = together([part for part, _, _ in judged])
     documents = [document for content in files for document in content.documents]
+    lines = {content.file: content.lines for content in files if content.lines}
+    names = {content.file for content in files}
+    if rendered is not None:
+        outcome = rendered.outcome(outcome)
+        documents += rendered.documents
+        names.update(*rendered.sources.values())
+
+    def locate(position: Position) -> Position:
+        return position if rendered is None else rendered.locate(position)
+
     suppressions, comment_problems = collect(documents, workloads)
     unread = [problem for content in files for problem in content.problems]
+    if rendered is not None:
+        lines.update(rendered.lines)
     known = {*(rule.id for rule in rules), *(rule.id for rule in built_in_rules())}
     evaluated = _evaluated(rules, settings)
     sifted = sift(outcome, suppressions, evaluated, known)
@@ -123,21 +153,26 @@ def lint(
     if settings.baseline:
         from planner.lint.baseline import compare
 
-        names = {content.file for content in files}
         against = compare(settings.baseline, sifted.findings, outcome, names, evaluated)
         unread += against.problems
     return LintResult(
         findings=against.new if against else sifted.findings,
-        suppressed=sifted.suppressed,
-        unused_suppressions=sifted.unused,
+        suppressed=tuple((one, wish._replace(position=locate(wish.position))) for one, wish in sifted.suppressed),
+        unused_suppressions=tuple(one._replace(position=locate(one.position)) for one in sifted.unused),
         not_evaluated=outcome.not_evaluated,
-        problems=(*problems, *unread, *extraction.problems, *comment_problems),
-        notices=tuple(notice for content in files for notice in content.notices),
+        problems=(
+            *problems,
+            *(
+                one._replace(position=locate(one.position))
+                for one in (*unread, *extraction.problems, *comment_problems)
+            ),
+        ),
+        notices=tuple(_notices(files, {file for _, _, own in judged for file in own})),
         rules=tuple(rules),
-        lines={content.file: content.lines for content in files if content.lines},
-        files=len(files),
+        lines=lines,
+        files=sum(not _is_aside(content) for content in files),
         workloads=len(workloads),
-        engines=sum(engines for _, engines in judged),
+        engines=sum(engines for _, engines, _ in judged),
         fail_on=settings.fail_on,
         strict=settings.strict,
         baselined=against.known if against else (),
@@ -146,6 +181,33 @@ def lint(
         unknown_kinds=extraction.unknown_kinds,
         rule_pages=settings.rule_pages,
     )
+
+
+def _notices(files: Sequence[FileContent], with_engines: set[str]) -> Iterator[Notice]:
+    """What was left out on purpose. That a kustomization was not rendered is worth saying where it reads a file that
+    starts an engine."""
+    real: set[str] | None = None
+    for content in files:
+        for notice in content.notices:
+            if _is_kustomization(notice):
+                if not with_engines:
+                    continue
+                from planner.render.inputs import top_of
+                from planner.render.kustomize import read_tree
+
+                real = {os.path.realpath(file) for file in with_engines} if real is None else real
+                if real.isdisjoint(read_tree(content.file, content.file, top_of(content.file)).files):
+                    continue
+            yield notice
+
+
+def _is_kustomization(notice: Notice) -> bool:
+    return notice.message.startswith("not rendered, so what it changes")
+
+
+def _is_aside(content: FileContent) -> bool:
+    """Whether an input is here only to say that it is a kustomization."""
+    return not (content.documents or content.problems) and any(map(_is_kustomization, content.notices))
 
 
 def _by_settings(plans: Sequence[Plan], settings: Settings) -> Iterator[tuple[Settings, Sequence[Plan]]]:

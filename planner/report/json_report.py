@@ -93,4 +93,5 @@ def _finding(finding: Finding, pages: dict[str, str]) -> dict[str, Any]:
         "remedy": finding.remedy,
         "url": pages.get(finding.rule, ""),
         "fix": finding.fix,
+        **({"rendered_by": list(finding.rendered_by)} if finding.rendered_by else {}),
     }

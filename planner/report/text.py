@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from planner.report.result import LintResult
 
 _COLORS = {"error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
+#: Files that one notice names.
+_MOST_NAMED = 3
 _BOLD, _DIM, _END = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -23,8 +25,12 @@ def render(result: LintResult, color: bool = False, quiet: bool = False) -> str:
     parts: list[str] = []
     for problem in result.problems:
         parts.append(problem_line(problem, color))
+    said: dict[str, list[str]] = {}
     for notice in result.notices:
-        parts.append(f"{printable(notice.position.file)}: {printable(notice.message)}")
+        said.setdefault(notice.message, []).append(notice.position.file)
+    for message, files in said.items():
+        more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
+        parts.append(f"{', '.join(printable(file) for file in files[:_MOST_NAMED])}{more}: {printable(message)}")
     if parts:
         parts.append("")
     for file, group in groupby(result.findings, key=lambda finding: finding.position.file):
@@ -60,6 +66,9 @@ def _paint(text: str, severity: str, color: bool) -> str:
 def _finding(finding: Finding, result: LintResult, color: bool) -> Iterator[str]:
     place = finding.position
     who = f"{finding.workload} · {finding.container}" if finding.container else finding.workload
+    if finding.rendered_by:
+        who += f", rendered from {', '.join(finding.rendered_by[:_MOST_NAMED])}"
+        who += f" and {len(finding.rendered_by) - _MOST_NAMED} more" if len(finding.rendered_by) > _MOST_NAMED else ""
     yield f"  {place.line}:{place.column}  {_paint(finding.severity, finding.severity, color)}  {finding.rule}  ({printable(who)})"
     lines = result.lines.get(place.file, ())
     if 0 < place.line <= len(lines):
