@@ -27,6 +27,21 @@ _LENGTH_MARGIN = 4
 _ROCM_IMAGES_SINCE = (0, 14, 0)
 
 
+#: Flags that cannot be fixed, and what to do instead.
+_NOT_FIXED = {
+    "model": "name it in front of --",
+    "max-model-len": "name it in front of --",
+    "port": "the Service, the probes and the engine use 8000; change the manifest",
+    "host": "probes ask the pod's address; change the manifest",
+    "data-parallel-size": "more copies are more replicas",
+    "nnodes": "the search decides about pods",
+    "node-rank": "the search decides about pods",
+    "master-addr": "the search decides about pods",
+    "headless": "the search decides about pods",
+    "distributed-executor-backend": "the search decides about pods",
+}
+
+
 class CannotSuggest(ValueError):  # noqa: N818 - the request is wrong, not the program
     """What is wrong with a request, for people."""
 
@@ -189,7 +204,7 @@ def _pairs(wanted: Wanted) -> list[tuple[int, int]] | None:
 
 def release_of(wanted: Wanted, model: ModelArchitecture) -> tuple[str, str]:
     """(release, why): the one asked for, else the newest that has the model's architecture and quantization."""
-    from planner.engines.version import NEWEST_VLLM, is_version, parse_version
+    from planner.engines.version import NEWEST_VLLM, parse_version
     from planner.engines.vllm_architectures import supported_until
     from planner.engines.vllm_flag_table import flag_table
     from planner.engines.vllm_quantization import method
@@ -197,9 +212,7 @@ def release_of(wanted: Wanted, model: ModelArchitecture) -> tuple[str, str]:
     asked = wanted.release or wanted.settings.engine_versions.get("vllm", "")
     asked = asked or wanted.settings.default_versions.get("vllm", "")
     if asked:
-        if not is_version(asked):
-            raise CannotSuggest(f"{asked[:60]!r} is no release of vLLM; it reads vllm==0.11.0")
-        return asked, "as asked for"
+        return _known_release(asked)
     until = supported_until(model.architecture)
     newest = parse_version(NEWEST_VLLM)
     last = min(newest, until) if until else newest
@@ -210,6 +223,20 @@ def release_of(wanted: Wanted, model: ModelArchitecture) -> tuple[str, str]:
             why = "the newest known" if version == newest else "the newest that has the model"
             return release, why
     return NEWEST_VLLM, "the newest known"
+
+
+def _known_release(asked: str) -> tuple[str, str]:
+    """A release that the user names, as its image is tagged. Raises ``CannotSuggest`` for one that is not known: its image
+    may not exist."""
+    from planner.engines.version import NEWEST_VLLM, is_version, parse_version
+    from planner.engines.vllm_flag_table import flag_table
+
+    if not is_version(asked):
+        raise CannotSuggest(f"{asked[:60]!r} is no release of vLLM; it reads vllm==0.11.0")
+    for release in flag_table(parse_version(NEWEST_VLLM)).releases:
+        if parse_version(release) == parse_version(asked):
+            return release, "as asked for"
+    raise CannotSuggest(f"vLLM {asked[:60]} is no release that is known; the newest is {NEWEST_VLLM}")
 
 
 def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Suggestion:
@@ -238,7 +265,7 @@ def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Sug
         platform="rocm" if accelerator.vendor == "amd" else "cuda",
         fixed=wanted.fixed,
     )
-    question = question._replace(fixed_names=_fixed_names(question))
+    question = _with_fixed(question)
     node = NodeSize(wanted.gpus_per_node, "--gpus-per-node") if wanted.gpus_per_node else node_size(accelerator)
     answer = Suggestion(accelerator, question, demand, Found((), (), demand.in_flight, node))
     refused = _refused(model, accelerator, version)
@@ -265,10 +292,11 @@ def _refused(model: ModelArchitecture, accelerator: Accelerator, version: tuple[
     return ""
 
 
-def _fixed_names(question: Question) -> frozenset[str]:
-    """The canonical names of the user's own flags. Raises ``CannotSuggest`` for one that the release does not take."""
+def _with_fixed(question: Question) -> Question:
+    """The question with the names and the values of the user's own flags. Raises ``CannotSuggest`` for what the release does
+    not take, and for what a manifest states in other ways."""
     if not question.fixed:
-        return frozenset()
+        return question
     config = question.modules.parse_argv(
         list(question.fixed), version=question.version, model=question.model, platform=question.platform
     )
@@ -276,7 +304,10 @@ def _fixed_names(question: Question) -> frozenset[str]:
         raise CannotSuggest(
             f"vLLM {question.version.value} does not take these flags: {config.argument_problems[0][1]}"
         )
-    return frozenset(config.flags)
+    for name, instead in _NOT_FIXED.items():
+        if name in config.flags or (name == "model" and config.positionals):
+            raise CannotSuggest(f"--{name}: {instead}")
+    return question._replace(fixed_names=frozenset(config.flags))
 
 
 def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize) -> Suggestion:

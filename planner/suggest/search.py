@@ -132,7 +132,11 @@ def search(
     candidates.sort(key=lambda candidate: candidate.rank)
     choices = _settled(seeker, [candidate for candidate in candidates if candidate.gpus == best])
     if alternatives and choices:
-        choices += _others(seeker, choices[0], node, most_gpus)
+        # Where a copy spans pods, what one pod a copy would take is worth knowing.
+        spans = choices[0].layout.pods > 1
+        larger = [one for one in candidates if one.gpus > best and not (spans and one.layout.pods > 1)]
+        found = [*map(seeker.settle, larger[:1]), *_others(seeker, choices[0], node, most_gpus)]
+        choices += sorted({(one.layout, one.replicas): one for one in found}.values(), key=lambda choice: choice.rank)
     return Found(tuple(choices), tuple(attempts), seeker.in_flight, node)
 
 

@@ -125,6 +125,11 @@ def test_flags_behind_dashes_are_kept(run: Callable[..., Result]) -> None:
         (("--accelerator", "L4", "--engine", "sglang==0.5.0"), "only vLLM"),
         (("--accelerator", "L4", "--name", "Not A Name"), "lower-case letters"),
         (("--accelerator", "L4", "--", "--no-such-flag"), "does not take these flags"),
+        (("--accelerator", "L4", "--", "--port=9000"), "the Service, the probes and the engine use 8000"),
+        (("--accelerator", "L4", "--", "--data-parallel-size=2"), "more copies are more replicas"),
+        (("--accelerator", "L4", "--", "--max-model-len=1000"), "name it in front of --"),
+        (("--accelerator", "L4", "--engine", "vllm==9.9"), "no release that is known"),
+        (("--accelerator", "L4", "--engine", "vllm==latest"), "no release of vLLM"),
         ((), "no accelerator is named"),
         (("--accelerator", "L4", "--keep", "max-model-len"), "belong to manifests"),
     ],
@@ -134,6 +139,11 @@ def test_what_cannot_be_asked(run: Callable[..., Result], options: tuple[str, ..
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
+
+
+def test_the_image_is_tagged_as_the_release_is(run: Callable[..., Result]) -> None:
+    result = run(*QWEN, "--accelerator", "L4", "--engine", "vllm==0.18")
+    assert container(documents(result)["Deployment"])["image"] == "vllm/vllm-openai:v0.18.0"
 
 
 def test_a_load_must_be_stated(run: Callable[..., Result]) -> None:
