@@ -48,6 +48,8 @@ class SGLangConfig(EffectiveConfig):
     conv_dtype: str = "bfloat16"
     slots_per_request: int = 1
     """State slots that a running request needs."""
+    state_strategy: str = ""
+    """What the prefix cache does with recurrent states; empty without either."""
     draft_steps: int = 0
     draft_topk: int = 0
     draft_tokens: int = 0

@@ -14,6 +14,7 @@ from planner.engines.sglang_config import SGLangConfig
 from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph_max, mem_fraction, multimodal_factor
 from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
 from planner.engines.sglang_speculative import draft_shape
+from planner.engines.sglang_states import slots_per_request, strategy
 from planner.engines.vllm import env_text
 from planner.provenance import Fact, Provenance
 from planner.record import replace
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_TOKENS = 1 << 40
+_NO_STATE_CACHE = {"KimiLinearForCausalLM", "BailingMoeV2_5ForCausalLM"}
+"""Architectures with recurrent layers for which SGLang turned the prefix cache off up to 0.5.13."""
 
 _DTYPES = {
     "half": "float16",
@@ -196,8 +199,12 @@ class _Resolver(Resolver):
             batched = Fact(divided, chunk.provenance)
         else:
             batched = limit or self._default("max-prefill-tokens", self.max_prefill, "chunked prefill is off")
-        radix_off = self.config.get("disable-radix-cache") is True
+        prefixes = self._prefix_cache()
+        page = self._page_size()
         overlap = self.config.get("disable-overlap-schedule") is not True
+        states = self._state_strategy(overlap, page.value) if prefixes.value else ""
+        if states == "no_buffer" and version >= (0, 5, 4):
+            overlap = False
         cache = self._cache_dtype(dtype)
         eager = self._eager(decode_graphs)
         spec_sizes = decode_sizes(
@@ -215,12 +222,12 @@ class _Resolver(Resolver):
             max_num_seqs=sequences,
             max_num_batched_tokens=batched,
             gpu_memory_utilization=fraction,
-            block_size=self._page_size(),
+            block_size=page,
             enforce_eager=eager,
             chunked_prefill=Fact(chunk.value > 0, chunk.provenance),
-            prefix_caching=self._inverse("disable-radix-cache"),
+            prefix_caching=prefixes,
             hybrid_kv_cache_manager=self._inverse("disable-hybrid-swa-memory"),
-            async_scheduling=self._inverse("disable-overlap-schedule"),
+            async_scheduling=self._overlap(overlap),
             capture_sizes=capture,
             cudagraph_mode="none" if not capture else "full_and_prefill" if prefill_graphs else "full",
             max_num_batched_tokens_in_flight=batched.value * (2 if overlap else 1),
@@ -248,14 +255,15 @@ class _Resolver(Resolver):
             requests_given=self.requests,
             max_total_tokens=self._integer("max-total-tokens"),
             prefill_graph_sizes=prefill_graphs or (),
-            window_pool=self._window_pool(radix_off),
+            window_pool=self._window_pool(),
             window_ratio=self._window_ratio(),
             window_ratio_given="swa-full-tokens-ratio" in self.config.flags,
             state_slots=self._integer("max-mamba-cache-size"),
             state_ratio=self._state_ratio(),
             state_dtype=self._state_dtype(),
             conv_dtype=env_text(self.config, "SGLANG_MAMBA_CONV_DTYPE") or "bfloat16",
-            slots_per_request=self._slots_per_request(radix_off, overlap),
+            slots_per_request=slots_per_request(version, states, prefix_cache=prefixes.value, overlap=overlap),
+            state_strategy=states,
             draft_steps=steps,
             draft_topk=topk,
             draft_tokens=draft_tokens,
@@ -292,6 +300,9 @@ class _Resolver(Resolver):
                 ("mamba_full_memory_ratio", self._setting("mamba-full-memory-ratio", settled.state_ratio)),
                 ("mamba_ssm_dtype", self._setting("mamba-ssm-dtype", settled.state_dtype)),
             ]
+            if settled.state_strategy:
+                name = "mamba_radix_cache_strategy" if self.version >= (0, 5, 14) else "mamba_scheduler_strategy"
+                found.append((name, self._setting(name.replace("_", "-"), settled.state_strategy)))
             if settled.state_slots is not None:
                 found.append(("max_mamba_cache_size", self._setting("max-mamba-cache-size", settled.state_slots)))
         if settled.max_total_tokens is not None:
@@ -695,11 +706,10 @@ class _Resolver(Resolver):
             return self._default(name, forced, "the attention backend's")
         return given or self._default(name, 1)
 
-    def _window_pool(self, radix_off: bool) -> bool:
+    def _window_pool(self) -> bool:
         """Whether sliding-window (or chunked) layers get a pool of their own beside the full-attention one."""
         from planner.models.architecture import ChunkedLocal, SlidingWindow
 
-        del radix_off
         version, architecture = self.version, self.model.architecture
         if self.config.get("disable-hybrid-swa-memory") is True or version < (0, 4, 10):
             return False
@@ -734,14 +744,37 @@ class _Resolver(Resolver):
             return float(given.value)
         return 0.1 if self.model.architecture.startswith("Inkling") else 0.9
 
-    def _slots_per_request(self, radix_off: bool, overlap: bool) -> int:
-        """State slots that one running request needs: one, two more with a prefix cache, more with buffers for tracking."""
-        if radix_off or self.version < (0, 5, 4):
-            return 1
-        strategy = self._text("mamba-radix-cache-strategy", "") or self._text("mamba-scheduler-strategy", "")
-        if strategy == "extra_buffer":
-            return 5 if overlap else 4
-        return 4 if strategy == "extra_buffer_lazy" else 3
+    def _prefix_cache(self) -> Fact[bool]:
+        """Whether prefixes are kept: not by the decoding half of a split service, nor beside states that can't be."""
+        name = "disable-radix-cache"
+        given = self._inverse(name)
+        if self.role == "decode":
+            kept = self._given("disaggregation-decode-enable-radix-cache", bool)
+            if kept is not None and kept.value:
+                return kept
+            return self._default(name, False, "off on a decode server") if given.value else given
+        if given.value and self.version < (0, 5, 14) and self.model.architecture in _NO_STATE_CACHE:
+            return self._default(name, False, f"off for {self.model.architecture}")
+        return given
+
+    def _overlap(self, effective: bool) -> Fact[bool]:
+        given = self._inverse("disable-overlap-schedule")
+        if given.value and not effective:
+            return self._default("disable-overlap-schedule", False, "off beside a prefix cache without state buffers")
+        return given
+
+    def _state_strategy(self, overlap: bool, page: int) -> str:
+        """What the prefix cache does with recurrent states; empty where there are none."""
+        if not self.model.is_hybrid:
+            return ""
+        return strategy(
+            self.version,
+            self._text("mamba-radix-cache-strategy", "") or self._text("mamba-scheduler-strategy", ""),
+            self.model.architecture,
+            self._text("linear-attn-backend", "triton"),
+            overlap=overlap,
+            paged=page > 1,
+        )
 
     def _raw_sparse_rows(self, cache: str) -> bool:
         """Whether the sparse latent cache has plain rows (TensorRT-LLM kernels, TileLang on AMD)."""

@@ -214,6 +214,39 @@ def test_state_slots(line: str, version: str, slots: int, states: int) -> None:
     assert found == (slots, states * per_token.state)
 
 
+@pytest.mark.parametrize(
+    ("line", "version", "architecture", "each"),
+    [
+        ("", "0.5.13", "Qwen3NextForCausalLM", 3),
+        ("--mamba-scheduler-strategy extra_buffer", "0.5.13", "Qwen3NextForCausalLM", 5),
+        ("", "0.5.14", "Qwen3NextForCausalLM", 5),
+        ("--disable-overlap-schedule", "0.5.14", "Qwen3NextForCausalLM", 3),
+        ("--disable-overlap-schedule --page-size 64", "0.5.14", "Qwen3NextForCausalLM", 4),
+        ("--linear-attn-backend cutedsl", "0.5.14", "Qwen3NextForCausalLM", 3),
+        ("--mamba-radix-cache-strategy no_buffer", "0.5.20", "Qwen3NextForCausalLM", 3),
+        ("--mamba-radix-cache-strategy extra_buffer_lazy", "0.5.20", "Qwen3NextForCausalLM", 4),
+        ("--disable-radix-cache", "0.5.20", "Qwen3NextForCausalLM", 1),
+        ("--disaggregation-mode decode", "0.5.20", "Qwen3NextForCausalLM", 1),
+        (
+            "--disaggregation-mode decode --disaggregation-decode-enable-radix-cache",
+            "0.5.20",
+            "Qwen3NextForCausalLM",
+            5,
+        ),
+        ("", "0.5.20", "JetNemotronForCausalLM", 3),
+        ("", "0.5.13", "KimiLinearForCausalLM", 1),
+        ("", "0.5.15", "KimiLinearForCausalLM", 3),
+        ("", "0.5.16", "KimiLinearForCausalLM", 5),
+    ],
+)
+def test_state_slots_of_one_request(line: str, version: str, architecture: str, each: int) -> None:
+    """Buffers for the prefix cache are the default from 0.5.14 for the architectures that have them."""
+    of = replace(model([DELTA] * 24 + [FullAttention(16, 4, 256, 256)] * 8), architecture=architecture)
+    config, _ = settle(line, version, of)
+    assert config.slots_per_request == each
+    assert config.async_scheduling.value == ("disable-overlap" not in line and each != 3)
+
+
 def test_cache_of_block_drafts() -> None:
     """By layers of the target up to 0.5.17, with bytes of their own after; beside windows only after."""
     of = model([FullAttention(32, 8, 128, 128)] * 36)
