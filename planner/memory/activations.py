@@ -178,7 +178,8 @@ def _routing(model: ModelArchitecture, config: EffectiveConfig, tokens: int, tp:
     hidden, streams = model.hidden_size, _more_streams(model)
     if (model.quantization or "").startswith(_QUANTISED_INPUTS):
         inner = model.moe_intermediate_size if config.parallel.expert else max(1, model.moe_intermediate_size // tp)
-        return tokens * (_ELEMENT * (2 * hidden + streams) + hidden + model.experts_per_token * inner)
+        copies = _routed_width(model) + model.experts_per_token * inner
+        return tokens * (_ELEMENT * (2 * hidden + streams) + copies)
     return _ELEMENT * tokens * (3 * hidden + streams)
 
 
@@ -245,8 +246,17 @@ def _experts(model: ModelArchitecture, config: EffectiveConfig, tokens: int, tp:
         meeting = min(meeting, 32768)
     elif config.version < (0, 18):
         meeting = min(meeting, 16384)
-    hidden = model.hidden_size
+    hidden = _routed_width(model)
     return _ELEMENT * meeting * model.experts_per_token * (max(inner, hidden) + max(2 * inner, hidden))
+
+
+def _routed_width(model: ModelArchitecture) -> int:
+    """Width of what the experts read, which some models narrow before they route (Kimi-K3, Nemotron-3 Super)."""
+    for layer in model.layers:
+        for matrix in layer.matrices:
+            if matrix.shard == "expert_column":
+                return matrix.k
+    return model.hidden_size
 
 
 def _up_projection(config: EffectiveConfig, latent: LatentAttention | None, tp: int) -> int:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from planner.engines.config import EffectiveConfig
 from planner.memory.activations import phases, profile_peak, sampler_kind
+from planner.memory.vllm_budget import vllm_budget
 from planner.record import replace
 from planner.units import GIB
 from tests.memory.starts import Start, start
@@ -183,3 +184,12 @@ def test_residual_streams_of_hyper_connections() -> None:
     plain = replace(one.model, extra=tuple(pair for pair in one.model.extra if pair[0] != "streams"))
     more = phases(*one[:2]).routing - phases(plain, one.config).routing
     assert more == one.config.max_num_batched_tokens.value * 2 * 2 * 3 * one.model.hidden_size
+
+
+def test_experts_that_read_a_narrower_space() -> None:
+    """Kimi-K3 routes in 3,584 of its 7,168 dimensions. Two nodes of H200 print 0.82 GiB for the cache at 0.97 (August 2026)."""
+    of = start("moonshotai/Kimi-K3", "H200", "0.27.1", "-tp 16 --max-model-len 29696 --gpu-memory-utilization 0.97")
+    assert phases(*of[:2]).experts == 2 * 8192 * 16 * 2 * 3584
+    available = vllm_budget(of.model, of.config, of.accelerator).ranks[0].bytes("kv_available")
+    assert available.low < 0.82 * GIB < available.high
+    assert available.expected == pytest.approx(0.82 * GIB, abs=1 * GIB)

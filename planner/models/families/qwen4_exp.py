@@ -101,14 +101,18 @@ def qwen4_exp_text(builder: Builder) -> Parts:
         experts=expert_count,
         experts_per_token=config.integer("num_experts_per_tok", default=10),
         expert_intermediate=inner,
-        extra=_extra(state_dtype, sum(kind in INDEXED for kind in kinds) * (budget + ratio) if index_heads else 0),
+        extra=_extra(
+            state_dtype, sum(kind in INDEXED for kind in kinds) * (budget + ratio) if index_heads else 0, streams
+        ),
     )
 
 
-def _extra(state_dtype: str, chosen: int) -> tuple[tuple[str, str], ...]:
+def _extra(state_dtype: str, chosen: int, streams: int) -> tuple[tuple[str, str], ...]:
     """What memory terms ask for by name: the state's dtype, and how many choices per token all indexers write down."""
-    extra = (("mamba_ssm_dtype", state_dtype),) if state_dtype != "model" else ()
-    return (*extra, ("index_topk", str(chosen))) if chosen else extra
+    extra: tuple[tuple[str, str], ...] = (("mamba_ssm_dtype", state_dtype),) if state_dtype != "model" else ()
+    if chosen:
+        extra = (*extra, ("index_topk", str(chosen)))
+    return (*extra, ("streams", str(streams)))
 
 
 def _ngram(
