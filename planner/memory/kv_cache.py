@@ -144,9 +144,11 @@ def report(plan: KVPlan, num_blocks: int, config: EffectiveConfig) -> tuple[int,
     if version >= (0, 27):
         request = plan.blocks_per_request
     else:
-        pages = [group.pages[0][0] if group.pages else group.page_bytes for group in plan.groups]
-        total = sum(group.blocks_per_request * page for group, page in zip(plan.groups, pages, strict=True))
-        request = -(-total // pages[0]) if pages[0] else plan.blocks_per_request
+        # What the log says of a worker's groups. The engine's own state (``kv_cache_max_concurrency``, 0.24 to 0.26) takes
+        # one layer's page for each group, which is another number where pages of several sizes lie side by side.
+        first = plan.groups[0].page_bytes
+        total = sum(group.blocks_per_request * group.page_bytes for group in plan.groups)
+        request = -(-total // first) if first else plan.blocks_per_request
     concurrency = num_blocks / request if request else 0.0
     if version >= (0, 20, 2):
         return int(concurrency * length), concurrency

@@ -26,6 +26,11 @@ DEVICES = {
 }
 #: What a rank may weigh beside the engine's figure, by whether the checkpoint is quantized.
 WEIGHTS_WITHIN = {False: 0.001, True: 0.005}
+#: Rows whose tokens and concurrency the engine keeps for itself but does not log: with pages of several sizes side by side,
+#: 0.24 to 0.26 log what the workers' groups say (``get_kv_cache_configs``), and keep what one layer of each group says
+#: (``generate_scheduler_kv_cache_config``), which is a twelfth here. Public logs have the former: see
+#: ``tests/memory/test_printed_tokens.py``.
+NOT_LOGGED = {("0.24.0", "deepseek-v4-pro/H100/tp8/kv-fp8")}
 _OPTION = Provenance("option", "test")
 _OWN_FIELDS = ("kv_cache_dtype", "block_size", "tensor_parallel_size", "enable_expert_parallel")
 
@@ -100,6 +105,9 @@ def differences(plan: Plan, row: dict[str, Any]) -> list[Difference]:
         "bytes_per_block": rank.kv.bytes_per_block,
         "kv_tokens": capacity.kv_tokens.expected,
     }
+    logged = (row["engine_version"], row["id"]) not in NOT_LOGGED
+    if not logged:
+        del figures["kv_tokens"]
     if isinstance(row.get("page_size_bytes"), int):
         figures["page_size_bytes"] = rank.kv.page_bytes
     found = [
@@ -107,7 +115,7 @@ def differences(plan: Plan, row: dict[str, Any]) -> list[Difference]:
         for name, value in figures.items()
         if row.get(name) is not None and row[name] != value
     ]
-    if row.get("max_concurrency"):
+    if row.get("max_concurrency") and logged:
         # Releases before 0.28 print two decimals, and the row holds what was printed.
         printed, value = row["max_concurrency"], capacity.max_concurrency[1]
         rounded = round(printed, 2) == printed and abs(round(value, 2) - printed) < 0.0051

@@ -39,6 +39,15 @@ GLM51_FLAGS = "-tp 8 --max-model-len 202752 --max-num-seqs 64 --max-num-batched-
             37.37,
             3_046_184,
         ),
+        # Pages of several sizes side by side, counted by the workers' groups before 0.27.
+        (
+            "nvidia/DeepSeek-V4-Flash-NVFP4",
+            "RTX-PRO-6000",
+            "0.24.0",
+            f"-tp 2 --max-model-len 131072 --max-num-batched-tokens 2048 {MTP3.replace('3}', '1}')}",
+            5.14,
+            546_872,
+        ),
         # Decode context parallelism splits the tokens over ranks, draft layers have a cache of their own.
         (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 8", 19.47, 2_720_768),
         (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 8 {MTP3}", 14.15, 1_952_256),

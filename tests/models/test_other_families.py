@@ -75,3 +75,14 @@ def test_what_is_not_understood_says_so(config: dict[str, object], reason: str) 
     with pytest.raises(UnknownModel) as caught:
         architecture(config)
     assert reason in caught.value.reason
+
+
+def test_draft_layers_of_deepseek_v4() -> None:
+    """One layer behind the last that keeps a window only, with projections of the embedding and of the hidden state."""
+    from planner.models.architecture import LatentAttention
+    from planner.models.resolve import resolve
+
+    (draft,) = resolve("deepseek-ai/DeepSeek-V4-Flash").architecture.mtp_layers
+    assert isinstance(draft.attention, LatentAttention)
+    assert (draft.attention.window, draft.attention.compress_ratio, draft.attention.indexer_dim) == (128, 0, 0)
+    assert {"e_proj", "h_proj"} <= {matrix.name for matrix in draft.matrices}

@@ -39,7 +39,7 @@ def deepseek_v4(builder: Builder) -> Parts:
         return matrix, [Vector("ape", ratio * factor * dim, dtype="float32"), Vector("compressor_norm", dim)]
 
     def build(index: int, path: str) -> Layer:
-        attn, ffn, ratio = f"{path}.attn", f"{path}.ffn", ratios[index]
+        attn, ffn, ratio = f"{path}.attn", f"{path}.ffn", ratios[index] if index < len(ratios) else 0
         first = builder.linear(f"{attn}.wq_a", q_rank + head_dim, hidden, "replicated", slices=2)
         matrices = [
             first._replace(name="fused_wqa_wkv"),
@@ -93,11 +93,19 @@ def deepseek_v4(builder: Builder) -> Parts:
         )
         return Layer(cache, tuple(matrices), tuple(vectors))
 
+    def draft(index: int) -> Layer:
+        """A draft layer: embedding and hidden state go through projections of their own before they are added."""
+        path = f"model.layers.{count + index}"
+        layer = build(count + index, path)
+        joined = [builder.linear(f"{path}.{name}", hidden, hidden, "replicated") for name in ("e_proj", "h_proj")]
+        return layer._replace(
+            matrices=(*layer.matrices, *joined), vectors=(*layer.vectors, norm("mtp_norms", hidden, count=3), mixer)
+        )
+
     tied = builder.tied()
-    final = (
-        norm("norm", hidden),
-        Vector("hc_head", streams * streams * hidden + streams + 1, dtype="float32"),
-    )
+    mixer = Vector("hc_head", streams * streams * hidden + streams + 1, dtype="float32")
+    final = (norm("norm", hidden), mixer)
+    drafts = min(config.count("num_nextn_predict_layers", default=0), 64)
     section = rope_section(config)
     original = section.integer("original_max_position_embeddings", default=1) if section else 0
     factor = section.number("factor", default=1.0) if section else 1.0
@@ -110,6 +118,7 @@ def deepseek_v4(builder: Builder) -> Parts:
         tied=tied,
         final_vectors=final,
         # Layers without compression rotate with another base: a table of their own.
+        mtp_layers=tuple(draft(index) for index in range(drafts)),
         tables=(RotaryTable(positions, rope, "float32", len({ratio > 1 for ratio, _ in kinds})),),
         heads=heads,
         kv_heads=1,
