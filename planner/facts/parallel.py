@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planner.plan import Plan
 
 
+_DYNAMO = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:"
 _FLAGS = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
 
 
@@ -83,7 +84,9 @@ def _backend_problem(plan: Plan, backend: str) -> str:
     """Why an engine that spans pods cannot: empty where it can, or where that is not known."""
     version = plan.engine.version.value
     if backend == "ray" and not _ray_in_image(plan):
-        return f"through Ray, which the official image of vLLM {version} does not hold"
+        image = plan.container.image.value if plan.container and plan.container.image else ""
+        where = image[:120] if image.startswith(_DYNAMO) else f"the official image of vLLM {version}"
+        return f"through Ray, which {where} does not hold"
     if (
         backend == "nodes"
         and plan.engine.version_key < (0, 11, 1)
@@ -132,7 +135,7 @@ def _backend(plan: Plan) -> str:
     Source: vLLM's parallel configuration; --nnodes from 0.11.1 on.
     """
     engine = plan.engine
-    executor = str(engine.get("distributed-executor-backend") or "").lower()
+    executor = str(engine.get("distributed-executor-backend") or _annotated_backend(plan)).lower()
     if executor == "ray" or any(name.startswith("RAY_") for name in engine.env):
         return "ray"
     if "nnodes" in engine.flags or "node-rank" in engine.flags or "master-addr" in engine.flags:
@@ -147,10 +150,21 @@ def _backend(plan: Plan) -> str:
     return "other" if plan.workload is not None and plan.workload.connected else ""
 
 
+def _annotated_backend(plan: Plan) -> str:
+    """What an annotation tells Dynamo's operator to start a multi-node component with (``mp`` or ``ray``)."""
+    stated = plan.pod.annotations.get("nvidia.com/vllm-distributed-executor-backend") if plan.pod is not None else None
+    return stated.value if stated is not None else ""
+
+
 def _ray_in_image(plan: Plan) -> bool:
     """Whether the engine's image holds Ray, as far as is known: the official vLLM images dropped it after 0.17.1 (F128,
-    F148); an image of somebody else, or a script that installs it, may well have it."""
+    F148), Dynamo's from 1.3.0 on (F149); an image of somebody else, or a script that installs it, may well have it."""
     image = plan.container.image.value if plan.container and plan.container.image else ""
+    if image.startswith(_DYNAMO):
+        from planner.engines.version import is_version, parse_version
+
+        tag = image.rpartition(":")[2]
+        return not (is_version(tag) and parse_version(tag) >= (1, 3, 0))
     official = image.startswith(("vllm/vllm-openai", "docker.io/vllm/vllm-openai"))
     dropped = plan.engine.version_key >= (0, 18) and plan.engine.version.provenance.source != "assumption"
     return not (official and dropped) or "ray" in _installed(_script(plan))

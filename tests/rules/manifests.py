@@ -24,19 +24,33 @@ def manifest(
     resources: Mapping[str, object] | None = None,
     env: Mapping[str, str] | None = None,
     command: Sequence[str] | None = None,
+    shared_memory: bool = True,
 ) -> str:
-    """A Deployment of one engine container; ``gpu`` is the value of nvidia.com/gpu.product, empty for none."""
+    """A Deployment of one engine container; ``gpu`` is the value of nvidia.com/gpu.product, empty for none.
+
+    Beside what the arguments say nothing is wrong with it: it has a volume for its models, a token, RAM behind /dev/shm
+    (unless ``shared_memory`` is False), and stops its old pod before it starts a new one."""
+    token = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
+    home = {"tgi": "/data"}.get(engine, "/root/.cache/huggingface")
+    mounts = [{"name": "models", "mountPath": home}]
+    volumes: list[dict[str, object]] = [{"name": "models", "hostPath": {"path": "/var/lib/models"}}]
+    if shared_memory:
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}})
     container: dict[str, object] = {
         "name": "engine",
         "image": image or IMAGES[engine].format(version=version),
         "args": list(args),
         "resources": {"limits": dict(resources or {"nvidia.com/gpu": 1})},
-        "env": [{"name": name, "value": value} for name, value in (env or {}).items()],
+        "env": [*({"name": name, "value": value} for name, value in (env or {}).items() if name != "HF_TOKEN"), token],
+        "volumeMounts": mounts,
     }
+    if "HF_TOKEN" in (env or {}):
+        container["env"] = [{"name": name, "value": value} for name, value in (env or {}).items()]
     start = command if command is not None else COMMANDS.get(engine)
     if start:
         container["command"] = list(start)
-    spec: dict[str, object] = {"containers": [container]}
+    spec: dict[str, object] = {"containers": [container], "volumes": volumes}
     if gpu:
         spec["nodeSelector"] = {"nvidia.com/gpu.product": gpu}
         spec["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
@@ -47,6 +61,7 @@ def manifest(
             "metadata": {"name": "llm"},
             "spec": {
                 "selector": {"matchLabels": {"app": "llm"}},
+                "strategy": {"type": "Recreate"},
                 "template": {"metadata": {"labels": {"app": "llm"}}, "spec": spec},
             },
         },

@@ -108,12 +108,12 @@ REPORTS = {
     "F113": Report(
         "quantization-mismatch",
         manifest(
-            ("--model-path=Qwen/Qwen2.5-72B-Instruct", "--host=0.0.0.0", "--tp=2", "--quantization=gptq_marlin"),
-            "0.4.4", engine="sglang", resources={"nvidia.com/gpu": 2},
+            ("--model-path=Qwen/Qwen2.5-72B-Instruct", "--host=0.0.0.0", "--tp=4", "--quantization=gptq_marlin"),
+            "0.4.4", engine="sglang", resources={"nvidia.com/gpu": 4},
         ),
         manifest(
-            ("--model-path=Qwen/Qwen2.5-72B-Instruct", "--host=0.0.0.0", "--tp=2"), "0.4.4", engine="sglang",
-            resources={"nvidia.com/gpu": 2},
+            ("--model-path=Qwen/Qwen2.5-72B-Instruct", "--host=0.0.0.0", "--tp=4"), "0.4.4", engine="sglang",
+            resources={"nvidia.com/gpu": 4},
         ),
     ),
     "F115": Report(
@@ -217,9 +217,9 @@ REPORTS = {
     ),
     "F282": Report(
         "kv-cache-dtype-unsupported",
-        manifest(("--model=Qwen/Qwen2.5-7B-Instruct-AWQ", SHORT, "--dtype=half", "--kv-cache-dtype=fp8"), "0.25.0",
+        manifest(("--model=Qwen/Qwen2.5-7B-Instruct", SHORT, "--dtype=half", "--kv-cache-dtype=fp8"), "0.25.0",
                  gpu="Tesla-V100-SXM2-32GB"),
-        manifest(("--model=Qwen/Qwen2.5-7B-Instruct-AWQ", SHORT, "--dtype=half"), "0.25.0", gpu="Tesla-V100-SXM2-32GB"),
+        manifest(("--model=Qwen/Qwen2.5-7B-Instruct", SHORT, "--dtype=half"), "0.25.0", gpu="Tesla-V100-SXM2-32GB"),
     ),
 }  # fmt: skip
 
