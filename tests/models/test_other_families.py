@@ -86,3 +86,14 @@ def test_draft_layers_of_deepseek_v4() -> None:
     assert isinstance(draft.attention, LatentAttention)
     assert (draft.attention.window, draft.attention.compress_ratio, draft.attention.indexer_dim) == (128, 0, 0)
     assert {"e_proj", "h_proj"} <= {matrix.name for matrix in draft.matrices}
+
+
+def test_a_model_that_looks_both_ways_keeps_no_cache() -> None:
+    """Qwen2 with ``is_causal: false`` (gte-Qwen2): the engine takes encoder attention, and plans no block for it."""
+    config = {
+        "architectures": ["Qwen2ForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 512, "model_type": "qwen2",
+    }  # fmt: skip
+    kinds = {type(layer.attention).__name__ for layer in architecture({**config, "is_causal": False}, id="x").layers}
+    assert kinds == {"NoAttention"}
+    assert {type(layer.attention).__name__ for layer in architecture(config, id="x").layers} == {"FullAttention"}

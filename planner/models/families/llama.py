@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.models.architecture import Layer, UnknownModel, Vector
+from planner.models.architecture import Layer, NoAttention, UnknownModel, Vector
 from planner.models.builder import Builder, Parts, norm
 from planner.models.config_reader import ConfigReader
 from planner.models.layers import attention, feed_forward
@@ -57,6 +57,7 @@ def decoder(
     count = config.layers("num_hidden_layers", "n_layer", "num_layers", "n_layers")
     hidden, (heads, kv_heads, head_dim) = builder.hidden, builder.heads()
     inner = intermediate or config.integer("intermediate_size", "ffn_hidden_size", "n_inner")
+    causal = config.flag("is_causal", default=True)
     per_layer = tuple(window_per_layer) or (0,) * count
     vectors = [norm("norms", hidden, bias=norm_bias, count=norms)] if norms else []
     if head_norms == "per_head":
@@ -82,7 +83,8 @@ def decoder(
         )
         block = feed_forward.gated if gated else feed_forward.plain
         mlp = block(builder, f"{path}.{blocks[1]}", hidden, inner, bias=mlp_bias, first=names[2], out=names[3])
-        cache = attention.cache(heads, kv_heads, head_dim, window=window)
+        # an embedding model that looks both ways (is_causal: false) keeps no cache
+        cache = attention.cache(heads, kv_heads, head_dim, window=window) if causal else NoAttention()
         return Layer(cache, (qkv, out, *mlp), tuple(vectors))
 
     is_tied = builder.tied(tied)
