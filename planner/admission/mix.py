@@ -28,7 +28,7 @@ class Mix(NamedTuple):
     the last and the first token. ``shared``: blocks of the common prefix, held once. ``growing``: blocks that one token
     takes on average while a request grows. ``longest``: blocks of the longest request at its end and at its start.
     ``prompt_tokens``, ``output_tokens``: means over the requests. ``median_start``, ``shortest_start``: blocks of a prompt.
-    ``variance``: of the held blocks.
+    ``variance``: of the held blocks. ``policy``: the one that the workload asks for.
     """
 
     held: tuple[tuple[float, float], ...]
@@ -43,6 +43,7 @@ class Mix(NamedTuple):
     shortest_start: float
     tokens_held: float
     variance: float = 1e-9
+    policy: str = ""
 
     @property
     def mean(self) -> float:
@@ -131,6 +132,7 @@ def mix_of(
         median_start=_median(ordered),
         shortest_start=ordered[0][0],
         tokens_held=tokens,
+        policy=workload.policy,
     )
     return found._replace(variance=found.moments(0.0)[2])
 

@@ -25,12 +25,11 @@ from planner.admission.risk import (
     watermark_needed,
     watermark_risk,
 )
+from planner.admission.workload import POLICIES as POLICIES
 from planner.record import NamedTuple
 
 #: a watermark above this wastes more of the cache than preemptions do
 _MOST_WATERMARK = 0.3
-
-POLICIES = ("next-step", "finish-longest", "quantile", "worst-case")
 
 
 class Reserve(NamedTuple):
@@ -49,7 +48,8 @@ class Progress(NamedTuple):
     """What a plan says about the progress of admitted requests in one engine copy.
 
     ``running``: requests that run at a time; where the engine keeps a watermark these are as many as it lets in.
-    ``required``: the larger of ``finish-longest`` and ``quantile``: the reserve that the plan holds to. ``available``:
+    ``required``: the reserve that the plan holds to: the policy that the workload asks for, else the larger of
+    ``finish-longest`` and ``quantile``. ``available``:
     blocks for new requests with that reserve kept back. ``engine_keeps``: blocks of the engine's own watermark.
     ``most_running``: running requests that keep the reserve. ``watermark``: the share of blocks that keeps it where
     the engine has such a setting (0: none does).
@@ -102,9 +102,14 @@ def progress(cache: Cache, mix: Mix, running: int, risk: float, blocks: int | No
     policies = [reserve_of(policy, cache, mix, running, risk, usable) for policy in POLICIES]
     if limited:
         policies[2] = _under_watermark(cache, mix, running, risk, usable)
-    required = max(policies[1:3], key=lambda policy: (policy.missing, policy.needed))
+    if mix.policy:
+        required = policies[POLICIES.index(mix.policy)]
+    else:
+        required = max(policies[1:3], key=lambda policy: (policy.missing, policy.needed))
     most = _most(cache, mix, risk, usable, 1 << 20)
-    watermark = watermark_needed(mix, usable, risk) / (usable + 1) if cache.prompts_wait else inf
+    # A watermark keeps a risk; what other policies ask for it does not look at.
+    by_risk = cache.prompts_wait and mix.policy in ("", "quantile")
+    watermark = watermark_needed(mix, usable, risk) / (usable + 1) if by_risk else inf
     return Progress(
         running=running,
         policies=tuple(policies),
@@ -139,12 +144,18 @@ def most_kept(cache: Cache, mix: Mix, risk: float) -> int:
 
 
 def _most(cache: Cache, mix: Mix, risk: float, usable: int, at_most: int) -> int:
-    """The most running requests that keep both the quantile and the longest request's way to its end."""
-    quantile = most_running(mix, usable, risk, prompts_wait=cache.prompts_wait, at_most=at_most)
-    low, high = 0, quantile
+    """The most running requests that keep the wanted policy; without one, both the quantile and the longest request's way to
+    its end."""
+    if mix.policy in ("", "quantile"):
+        high = most_running(mix, usable, risk, prompts_wait=cache.prompts_wait, at_most=at_most)
+        if mix.policy:
+            return high
+    else:
+        high = min(at_most, int(max(0.0, usable - mix.shared) / max(1e-9, mix.mean)))
+    low = 0
     while low < high:
         middle = (low + high + 1) // 2
-        if reserve_of("finish-longest", cache, mix, middle, risk, usable).missing == 0:
+        if reserve_of(mix.policy or "finish-longest", cache, mix, middle, risk, usable).missing == 0:
             low = middle
         else:
             high = middle - 1

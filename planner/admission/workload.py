@@ -22,9 +22,12 @@ _CELLS = 12
 _PAIRS = 256
 _MOST_CONCURRENCY = 10**7
 
+#: What is kept back for requests that have been let in, from the least to the most; see ``planner.admission.reserve``.
+POLICIES = ("next-step", "finish-longest", "quantile", "worst-case")
+
 KEYS = (
     "concurrency", "requests_per_second", "seconds_per_token", "seconds_per_request", "prompt_tokens", "output_tokens",
-    "shared_prefix_tokens", "shared_prefix_share", "risk", "trace",
+    "shared_prefix_tokens", "shared_prefix_share", "risk", "trace", "policy",
 )  # fmt: skip
 
 
@@ -45,7 +48,8 @@ class Workload(NamedTuple):
 
     ``concurrency``: requests in flight at a time; or ``rate`` requests a second, each ``seconds_per_token`` × its output
     or ``seconds_per_request`` long. With neither the running set is what the engine lets in. ``pairs``: (prompt, output)
-    of a trace, which then says the lengths. ``assumed``: which of these nobody stated. ``source``: where it comes from.
+    of a trace, which then says the lengths. ``policy``: one of ``POLICIES`` that the reserve is held to; empty for the larger of
+    ``finish-longest`` and ``quantile``. ``assumed``: which of these nobody stated. ``source``: where it comes from.
     """
 
     prompts: Lengths
@@ -57,6 +61,7 @@ class Workload(NamedTuple):
     shared_prefix_tokens: int = 0
     shared_prefix_share: float = 1.0
     risk: float = DEFAULT_RISK
+    policy: str = ""
     pairs: tuple[tuple[int, int], ...] = ()
     assumed: tuple[str, ...] = ()
     source: str = ""
@@ -123,7 +128,7 @@ class Workload(NamedTuple):
         if self.concurrency is not None:
             return f"{self.concurrency:,} requests at a time, {self.describe_lengths()}"
         if self.rate is not None:
-            return f"{self.rate:g} requests a second, {self.describe_lengths()}"
+            return f"{self.rate:.4g} requests a second, {self.describe_lengths()}"
         return self.describe_lengths()
 
     def describe_lengths(self) -> str:
@@ -157,12 +162,17 @@ def assumed_workload(max_model_len: int) -> Workload:
 
 
 def read_workload(
-    value: Any, max_model_len: int, source: str = "", pairs: Sequence[tuple[int, int]] | None = None
+    value: Any,
+    max_model_len: int,
+    source: str = "",
+    pairs: Sequence[tuple[int, int]] | None = None,
+    trace_rate: float | None = None,
 ) -> Workload:
     """The workload that a mapping describes (plain data, as YAML or JSON give it).
 
     Lengths that it does not state are the assumed ones. ``pairs``: the requests of the trace that it names, which the
-    caller has read: a file's name in a manifest is nothing to follow. Raises ``BadWorkload``.
+    caller has read: a file's name in a manifest is nothing to follow; ``trace_rate``: its requests a second, which count where
+    neither a concurrency nor a rate is stated. Raises ``BadWorkload``.
     """
     if not isinstance(value, Mapping):
         raise BadWorkload(
@@ -187,6 +197,11 @@ def read_workload(
         concurrency = int(number)
     if "requests_per_second" in stated:
         rate = _positive(stated, "requests_per_second")
+    elif concurrency is None and trace_rate:
+        rate = trace_rate
+    policy = str(stated.get("policy", "")).strip().lower().replace("_", "-")
+    if policy and policy not in POLICIES:
+        raise BadWorkload(f"policy: {policy[:40]!r} is none; there are {', '.join(POLICIES)}")
     risk = _share(stated, "risk", DEFAULT_RISK)
     if not 1e-9 <= risk <= 0.5:
         raise BadWorkload(f"risk: {risk:g} must be above 0 and at most 0.5; 0.01 is one in a hundred")
@@ -209,6 +224,7 @@ def read_workload(
         shared_prefix_tokens=_tokens(stated, "shared_prefix_tokens"),
         shared_prefix_share=_share(stated, "shared_prefix_share", 1.0),
         risk=risk,
+        policy=policy,
         pairs=tuple(pairs or ()),
         assumed=tuple(assumed),
         source=source,

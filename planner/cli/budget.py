@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.options import settings, shared, write
+from planner.cli.options import CannotRun, settings, shared, write
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     metavar="BYTES",
     help="Take this as the memory available for the KV cache of each rank.",
 )
+@click.option(
+    "--workload",
+    metavar="TEXT",
+    help="The demand, as planner/workload has it (JSON or YAML), whatever the manifest says.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Requests that are the demand: JSON lines or CSV (Azure traces as they are); dates and times give their rate.",
+)
 @click.option("--format", "format_", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("--explain", is_flag=True, help="Every term: formula, numbers, sources, and what makes it grow.")
 @click.option("--strict", is_flag=True, help="Exit 2 where a budget could not be worked out for want of a fact.")
@@ -39,6 +50,8 @@ def command(
     gpus: int | None,
     pods: int,
     kv_cache_memory: int | None,
+    workload: str | None,
+    trace: str | None,
     format_: str,
     explain: bool,
     strict: bool,
@@ -62,6 +75,8 @@ def command(
         project = plan_files(files, configured, kv_cache_memory=kv_cache_memory)
         plans = list(project.plans)
         problems = [*problems, *project.problems]
+    if workload is not None or trace is not None:
+        plans = _with_demand(plans, workload, trace)
     from planner.report import budget as report
 
     write(
@@ -70,6 +85,28 @@ def command(
     )
     undecided = any(plan.unknown and plan.verdict == "unknown" for plan in plans)
     sys.exit(2 if problems or (strict and undecided) else 0)
+
+
+def _with_demand(plans: list[Plan], workload: str | None, trace: str | None) -> list[Plan]:
+    """The plans with the demand of the options, which comes before what manifests and settings state."""
+    from planner.admission.workload import BadWorkload, read_workload
+    from planner.facts.demand import demand, parsed
+    from planner.record import replace
+
+    try:
+        stated = parsed(workload) if workload is not None else {}
+        read_workload(stated, 1 << 20)
+    except BadWorkload as error:
+        raise click.BadParameter(str(error), param_hint="--workload") from None
+    source = "--workload" if workload is not None else "--trace"
+    if trace is not None:
+        stated = {**stated, "trace": trace}
+    plans = [replace(plan, demand=(stated, source)) for plan in plans]
+    for plan in plans:
+        gap = demand(plan)[1]
+        if gap is not None:
+            raise CannotRun(gap.reason)
+    return plans
 
 
 def _from_options(

@@ -189,13 +189,21 @@ def reserve_json(plan: Plan) -> dict[str, Any]:
             "mix_requests_at_risk": capacity.of_mix_at_risk,
             "mix_tokens": capacity.tokens_of_mix,
             "deployment_mix_requests_at_risk": capacity.of_mix_at_risk * found.cache.copies,
+            "deployment": {
+                "copies": found.cache.copies,
+                "blocks": capacity.blocks * found.cache.copies,
+                "full_length_requests": round(capacity.full_length * found.cache.copies, 2),
+                "mix_requests": round(capacity.of_mix * found.cache.copies, 2),
+                "mix_requests_at_risk": capacity.of_mix_at_risk * found.cache.copies,
+                "mix_tokens": capacity.tokens_of_mix * found.cache.copies,
+            },
         },
         "suggested": {"max_num_seqs": progress.most_running, "watermark": progress.watermark or None},
-        "outside_bytes": _outside(plan),
+        "outside_bytes": outside_bytes(plan),
     }
 
 
-def _outside(plan: Plan) -> dict[str, int] | None:
+def outside_bytes(plan: Plan) -> dict[str, int] | None:
     """The byte reserve outside the pool, of the rank that has the least: what the engine's share leaves of the device
     once what lives there (context, communicators, graphs that this version does not count) is taken off."""
     if plan.budget is None or not plan.budget.ranks:

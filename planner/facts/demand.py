@@ -22,16 +22,17 @@ _REMEDY = (
 
 def demand(plan: Plan) -> tuple[Workload | None, Unknown | None]:
     """(workload, what is wrong with the one that is stated): from the annotation ``planner/workload``, else from the
-    settings, else assumed from the maximum length. (None, None) where that length is not known."""
+    settings, else assumed from the maximum length; one that an option states comes before all. (None, None) where that length
+    is not known."""
     from planner.admission.workload import BadWorkload, assumed_workload, read_workload
 
     if plan.effective is None:
         return None, None
     length = plan.effective.max_model_len.value
     position = plan.position
-    pairs = None
+    pairs = rate = None
     try:
-        stated = _annotated(plan)
+        stated = None if _by_option(plan) else _annotated(plan)
         if stated is not None:
             value, position, source = stated
         else:
@@ -39,10 +40,15 @@ def demand(plan: Plan) -> tuple[Workload | None, Unknown | None]:
                 return assumed_workload(length), None
             value, source = plan.demand
             if value.get("trace") is not None:
-                pairs = trace_pairs(str(value["trace"]), source)
-        return read_workload(value, length, source, pairs), None
+                pairs, rate = trace_demand(str(value["trace"]), source)
+        return read_workload(value, length, source, pairs, rate), None
     except BadWorkload as error:
         return None, Unknown("reserve", f"planner/workload cannot be read: {error}", _REMEDY, position)
+
+
+def _by_option(plan: Plan) -> bool:
+    """Whether an option of the command line states the demand."""
+    return plan.demand is not None and plan.demand[1].startswith("--")
 
 
 def demand_position(plan: Plan) -> Position | None:
@@ -56,7 +62,11 @@ def demand_position(plan: Plan) -> Position | None:
 
 
 def demand_gaps(plan: Plan) -> tuple[Unknown, ...]:
-    """The workload as an unknown fact where one is stated that cannot be read."""
+    """The workload as an unknown fact where one is stated that cannot be read; admission as one where the engine's is not
+    known."""
+    if plan.budget is not None and plan.engine.engine == "sglang":
+        reason = "how SGLang lets requests in and takes their memory back is not worked out"
+        return (Unknown("reserve", reason, "none: planner knows vLLM's scheduler alone", plan.position),)
     if demand_position(plan) is None and plan.demand is None:
         return ()
     gap = demand(plan)[1]
@@ -92,9 +102,35 @@ def parsed(text: str) -> Any:
 
 def trace_pairs(path: str, settings: str) -> list[tuple[int, int]]:
     """(prompt, output) tokens of a trace that the settings name: a file beside them or below, nothing else."""
+    return trace_demand(path, settings)[0]
+
+
+def trace_demand(path: str, settings: str) -> tuple[list[tuple[int, int]], float | None]:
+    """(prompt, output) tokens of a trace, and its requests a second where it has dates and times. Settings name a file beside
+    them or below, nothing else; an option (``--trace``) any file. Raises ``BadWorkload``."""
+    from planner.admission.trace import BadTrace, read_trace
+    from planner.admission.workload import BadWorkload
+
+    try:
+        if settings.startswith("--"):
+            with open(path, encoding="utf-8", errors="replace") as lines:
+                trace = read_trace(lines, path[:100])
+        else:
+            trace = read_trace(_lines_beside(path, settings), path[:100])
+    except BadTrace as error:
+        raise BadWorkload(f"trace: {error}") from None
+    except OSError as error:
+        raise BadWorkload(f"trace: {path[:100]}: {error.strerror or error}") from None
+    requests = trace.requests
+    span = requests.arrivals[-1] - requests.arrivals[0]
+    rate = (len(requests.arrivals) - 1) / span if trace.timed and span > 0 else None
+    return list(zip(requests.prompts, requests.outputs, strict=True)), rate
+
+
+def _lines_beside(path: str, settings: str) -> list[str]:
+    """The lines of a file beside the settings or below. Raises ``BadWorkload`` for any other."""
     import os
 
-    from planner.admission.trace import BadTrace, read_trace
     from planner.admission.workload import BadWorkload
     from planner.documents.read import load
 
@@ -105,11 +141,7 @@ def trace_pairs(path: str, settings: str) -> list[tuple[int, int]]:
     data = load(target, path)
     if not isinstance(data, bytes):
         raise BadWorkload(f"trace: {path[:100]}: {data.message}")
-    try:
-        requests = read_trace(data.decode("utf-8", "replace").splitlines(), path[:100]).requests
-    except BadTrace as error:
-        raise BadWorkload(f"trace: {error}") from None
-    return list(zip(requests.prompts, requests.outputs, strict=True))
+    return data.decode("utf-8", "replace").splitlines()
 
 
 def cache(plan: Plan, blocks: int) -> Cache | None:

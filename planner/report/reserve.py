@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.lint.message import printable
+from planner.units import format_gib
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -20,7 +21,7 @@ _MEANING = {
 
 def reserve_lines(plan: Plan, explain: bool = False) -> Iterator[str]:
     """What the running requests hold, what is kept back for their progress, and the risk; nothing where it is unknown."""
-    from planner.facts.admission import admission, percent
+    from planner.facts.admission import admission, outside_bytes, percent
 
     found = admission(plan)
     if found is None:
@@ -44,11 +45,22 @@ def reserve_lines(plan: Plan, explain: bool = False) -> Iterator[str]:
     )
     yield f"    risk of a preemption per turnover: {percent(risk.risk)} (wanted {percent(workload.risk)}){cost}"
     capacity = found.capacity
-    total = f", {capacity.of_mix_at_risk * found.cache.copies:,} in the deployment" if found.cache.copies > 1 else ""
     yield (
-        f"    holds {capacity.full_length:,.2f} requests of the maximum length, {capacity.of_mix:,.1f} of this mix on average, "
-        f"{capacity.of_mix_at_risk:,} with the reserve{total}"
+        f"    holds {capacity.full_length:,.2f} requests of the maximum length, {capacity.of_mix:,.1f} of this mix on average "
+        f"({capacity.tokens_of_mix:,} tokens), {capacity.of_mix_at_risk:,} with the reserve"
     )
+    count = found.cache.copies
+    if count > 1:
+        yield (
+            f"    in the deployment: {capacity.full_length * count:,.2f}, {capacity.of_mix * count:,.1f} "
+            f"({capacity.tokens_of_mix * count:,} tokens) and {capacity.of_mix_at_risk * count:,}"
+        )
+    spare = outside_bytes(plan)
+    if spare is not None:
+        yield (
+            f"    beside the pool {format_gib(spare['expected'])} of the device are left for transient peaks "
+            f"({format_gib(spare['low'])} to {format_gib(spare['high'])})"
+        )
     if not progress.kept and progress.watermark:
         yield f"    or any number of them with --watermark {progress.watermark:g}"
     if explain:

@@ -60,6 +60,17 @@ def test_the_engines_own_watermark_is_counted() -> None:
     assert not half.kept
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_policy_that_is_asked_for_is_the_one_that_counts(policy: str) -> None:
+    mix = MIX._replace(policy=policy)
+    found = progress(CACHE, mix, 20, 0.01)
+    assert found.required == found.policies[POLICIES.index(policy)]
+    most = found.most_running
+    assert progress(CACHE, mix, most, 0.01).kept
+    assert not progress(CACHE, mix, most + 1, 0.01).kept
+    assert (found.watermark > 0) == (policy == "quantile")
+
+
 def test_capacity_in_requests() -> None:
     found = request_capacity(CACHE, MIX, 15)
     assert found.full_length == pytest.approx(3000 / 1024)

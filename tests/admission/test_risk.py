@@ -15,17 +15,18 @@ from planner.admission.sample import sample
 from planner.admission.scheduler import Scheduler, simulate
 from tests.admission.risk_validation import LENGTH, MIXES, Runs, workload
 
-SEEDS = range(400)
+SEEDS = range(1000)
 
 
 def mix(name: str) -> Mix:
     return mix_of(workload(name), (Growth(16),), LENGTH)
 
 
+@pytest.mark.parametrize(("running", "risk"), [(16, 0.01), (12, 0.05)])
 @pytest.mark.parametrize("name", MIXES)
-def test_the_share_of_runs_with_a_preemption_is_the_stated_risk(name: str) -> None:
-    risk = 0.05
-    _, share = Runs(name).share(12, risk, SEEDS)
+def test_the_share_of_runs_with_a_preemption_is_the_stated_risk(name: str, running: int, risk: float) -> None:
+    """Measured at 1 % with 16 requests: 0.9, 1.2, 1.4, 0.9 and 1.2 %."""
+    _, share = Runs(name).share(running, risk, SEEDS)
     assert risk / 2 <= share <= 2 * risk
 
 

@@ -75,6 +75,7 @@ def test_a_trace_says_how_prompts_and_outputs_go_together() -> None:
         ({"concurrency": "x"}, "concurrency: 'x' is no number"),
         ({"risk": 2}, "risk: 2 must be from 0 to 1"),
         ({"risk": 0}, "risk: 0 must be above 0"),
+        ({"policy": "luck"}, "policy: 'luck' is none"),
         ({"prompt_tokens": {"p50": 5, "max": 1}}, "prompt_tokens: max is 1"),
         ({"trace": "/etc/passwd"}, "trace: a file is read only where"),
         ({"requests_per_second": float("inf")}, "is no number"),
@@ -88,3 +89,12 @@ def test_what_is_wrong_is_said_with_its_key(value: Any, words: str) -> None:
 def test_percent_signs_are_understood() -> None:
     workload = read_workload({"risk": "5%", "shared_prefix_share": "80 %"}, 4096)
     assert (workload.risk, workload.shared_prefix_share) == (0.05, 0.8)
+
+
+def test_the_rate_of_a_trace_counts_where_nobody_states_a_demand() -> None:
+    pairs = [(100, 500)] * 20
+    found = read_workload({"trace": "t.csv", "seconds_per_token": 0.02}, 4096, pairs=pairs, trace_rate=4.0)
+    assert (found.rate, found.in_flight(4096)) == (4.0, 40)
+    assert "concurrency" not in found.assumed
+    stated = read_workload({"trace": "t.csv", "concurrency": 7}, 4096, pairs=pairs, trace_rate=4.0)
+    assert (stated.rate, stated.in_flight(4096)) == (None, 7)

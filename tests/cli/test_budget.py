@@ -161,3 +161,39 @@ def test_sglang_settings_say_where_they_come_from(run: Run) -> None:
     for name in ("mem-fraction-static", "chunked-prefill-size", "max-running-requests", "cuda-graph-bs"):
         assert f"\n  {name} " in text
     assert "gpu-memory-utilization" not in text
+
+
+AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+    f"2024-05-10 00:00:{second:02d}.1000000,{600 + second},{80 + second}\n" for second in range(60)
+)
+
+
+def test_the_demand_of_options_comes_before_the_manifests(run: Run, folder: Path) -> None:
+    text = house.manifest("m").replace("metadata:", "metadata:\n  annotations: {planner/workload: 'concurrency: 3'}", 1)
+    assert "planner/workload" in text
+    (folder / "a.yaml").write_text(text)
+    (folder / "azure.csv").write_text(AZURE)
+    assert plans(run, "a.yaml", "--accelerator", "L4")[0]["reserve"]["workload"]["in_flight"] == 3
+    by_option = plans(run, "a.yaml", "--accelerator", "L4", "--workload", '{"concurrency": 5, "policy": "worst-case"}')
+    assert by_option[0]["reserve"]["workload"]["in_flight"] == 5
+    assert by_option[0]["reserve"]["policy"] == "worst-case"
+    traced = plans(run, "a.yaml", "--accelerator", "L4", "--trace", "azure.csv")[0]["reserve"]
+    assert traced["workload"]["source"] == "--trace"
+    assert traced["workload"]["prompt_tokens"] == pytest.approx(629.5, rel=0.01)
+    assert traced["workload"]["in_flight"] == math.ceil(0.03 * 109.5)  # one a second, 30 ms a token
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--workload", "{", "--workload"),
+        ("--workload", '{"concurrency": -1}', "more than zero"),
+        ("--workload", '{"trace": "/etc/passwd"}', "--trace"),
+        ("--trace", "a.yaml", "trace"),
+    ],
+)
+def test_a_demand_that_cannot_be_read(run: Run, folder: Path, option: str, value: str, words: str) -> None:
+    (folder / "a.yaml").write_text(house.manifest("m"))
+    result = run("budget", "a.yaml", "--accelerator", "L4", option, value)
+    assert result.exit_code == 2
+    assert words in result.output

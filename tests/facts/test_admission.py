@@ -10,7 +10,7 @@ import pytest
 
 from planner.documents.read import read_bytes
 from planner.facts.admission import admission, percent, reserve_facts, reserve_json
-from planner.facts.demand import demand
+from planner.facts.demand import demand, demand_gaps
 from planner.plan import Plan, plan_files
 from planner.settings import Settings, load_config
 
@@ -154,3 +154,32 @@ def test_no_other_file_is_read(tmp_path: Path, path: str) -> None:
 )
 def test_probabilities_for_people(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+def test_the_policy_of_the_workload_decides() -> None:
+    held = {policy: reserve_json(plan({**STATED, "policy": policy})) for policy in ("next-step", "worst-case")}
+    for policy, found in held.items():
+        assert found["policy"] == policy
+        assert found["blocks_reserved"] == found["policies"][policy]["reserved"]
+    assert held["next-step"]["suggested"]["max_num_seqs"] > held["worst-case"]["suggested"]["max_num_seqs"]
+    assert held["worst-case"]["suggested"]["watermark"] is None
+
+
+def test_the_deployment_is_all_copies_together() -> None:
+    one, three = (reserve_json(plan(STATED, replicas=count))["capacity"] for count in (1, 3))
+    for name in ("full_length_requests", "mix_requests", "mix_tokens"):
+        assert three["deployment"][name] == pytest.approx(3 * one["deployment"][name], abs=0.03)
+    assert one["deployment"]["full_length_requests"] == one["full_length_requests"]
+
+
+def test_a_scheduler_that_is_not_known_is_said_so() -> None:
+    text = MANIFEST.format(annotations="{}", replicas=1, version="x", flags="").replace(
+        "vllm/vllm-openai:x", "lmsysorg/sglang:v0.5.2"
+    )
+    text = text.replace("args: [--model=", "args: [python3, -m, sglang.launch_server, --model-path=").replace(
+        "--max-model-len", "--context-length"
+    )
+    found = plan_files([read_bytes(text.encode(), "m.yaml")], Settings()).plans[0]
+    assert found.engine.engine == "sglang"
+    (gap,) = demand_gaps(found)
+    assert "SGLang" in gap.reason
