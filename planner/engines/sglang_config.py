@@ -56,6 +56,8 @@ class SGLangConfig(EffectiveConfig):
     """Tokens that one verification step looks at."""
     role: str = ""
     """``prefill`` or ``decode`` where the two are separate servers."""
+    index_dtype: str = "bfloat16"
+    """Element type of the keys that an indexer beside keys and values keeps (MiniMax-M3, Qwen4-Exp)."""
     raw_sparse_rows: bool = False
     """Whether an FP8 cache of sparse attention has plain rows, without scales and 16-bit rotary parts."""
     multimodal_reserve: int = 0

@@ -268,6 +268,7 @@ class _Resolver(Resolver):
             draft_topk=topk,
             draft_tokens=draft_tokens,
             role=self.role,
+            index_dtype=self._index_dtype(dtype.value, cache.value),
             raw_sparse_rows=self._raw_sparse_rows(cache.value),
             multimodal_reserve=self._multimodal_reserve(),
             prealloc=self._prealloc(),
@@ -690,6 +691,11 @@ class _Resolver(Resolver):
         if self.sparse and self.version >= (0, 5, 4):
             return self._default(name, 64, "sparse attention")
         forced = 0
+        ratio = self._index_ratio()
+        if ratio > 1 and self.version >= (0, 5, 20):
+            return self._default(name, 64, "compressed indexer")
+        if ratio == 1 and given is None and self.config.platform == "cuda" and self._kernels_of_its_own(backends):
+            return self._default(name, 128, "MiniMax-M3's attention kernels")
         if "cutlass_mla" in backends:
             forced = 128
         elif "flashmla" in backends:
@@ -705,6 +711,13 @@ class _Resolver(Resolver):
         if forced:
             return self._default(name, forced, "the attention backend's")
         return given or self._default(name, 1)
+
+    def _kernels_of_its_own(self, backends: set[Any]) -> bool:
+        """Whether MiniMax-M3 runs on the kernels that its pages of 128 tokens belong to."""
+        if self.capability is None or self.version < (0, 5, 16):
+            return False
+        own = {9: ("fa3",), 10: ("fa4", "trtllm_mha")}.get(self.capability[0], ())
+        return bool(own) and (backends == {None} or bool(backends & set(own)))
 
     def _window_pool(self) -> bool:
         """Whether sliding-window (or chunked) layers get a pool of their own beside the full-attention one."""
@@ -774,6 +787,32 @@ class _Resolver(Resolver):
             self._text("linear-attn-backend", "triton"),
             overlap=overlap,
             paged=page > 1,
+        )
+
+    def _index_dtype(self, dtype: str, cache: str) -> str:
+        """Type of the keys of indexers beside keys and values: Qwen4-Exp's by a flag, MiniMax-M3's with FP8 caches."""
+        if self._index_ratio() > 1:
+            given = self._text("qsa-indexer-dtype", "auto")
+            return given if self.version >= (0, 5, 22) and given.startswith("fp8") else "bfloat16"
+        if cache == "fp8_e4m3" and self.version >= (0, 5, 21) and self.capability is not None:
+            # On data-centre Blackwell FP8 caches choose the kernels that read FP8 keys, unless others are named.
+            if self.capability == (9, 0):
+                return cache
+            if self.capability[0] == 10 and self._text("attention-backend", "trtllm_mha") == "trtllm_mha":
+                return cache
+        return dtype
+
+    def _index_ratio(self) -> int:
+        """Tokens for each key that an indexer beside keys and values keeps; 0 where no layer has one."""
+        from planner.models.architecture import FullAttention
+
+        return max(
+            (
+                x.attention.index_ratio
+                for x in self.model.layers
+                if isinstance(x.attention, FullAttention) and x.attention.indexer_dim
+            ),
+            default=0,
         )
 
     def _raw_sparse_rows(self, cache: str) -> bool:

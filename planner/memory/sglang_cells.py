@@ -36,6 +36,7 @@ class Cells(NamedTuple):
     ``full``: what the engine charges per token of the full-attention pool; ``stored``: what its buffers take;
     ``window``: per token of the window pool (0: there is none). ``draft``: what speculative decoding adds per token of the
     full pool. ``state``: bytes of one state slot. ``latent``: the cache is one buffer, not one each for keys and values.
+    ``apart``: the part of ``stored`` in buffers that the log prints apart from keys and values.
     """
 
     full: int
@@ -50,6 +51,7 @@ class Cells(NamedTuple):
     latent: bool
     row: int
     notes: tuple[str, ...] = ()
+    apart: int = 0
 
 
 def attention_ranks(config: SGLangConfig) -> int:
@@ -62,12 +64,15 @@ def cells(
 ) -> Cells:
     """Bytes per token and per state slot of the layers in ``stage``; ``draft``: the draft model, where it is known."""
     ranks = attention_ranks(config)
-    full = stored = window = state = full_layers = window_layers = state_layers = 0
+    full = stored = apart = window = state = full_layers = window_layers = state_layers = 0
     size = row = 0
     latent = False
     sparse = any(isinstance(x.attention, LatentAttention) and x.attention.indexer_dim for x in model.layers)
     for attention, count, beside in _distinct(model, stage):
         for recurrent in (attention, beside):
+            # A convolution beside another layer (Qwen4-Exp's n-grams) has a small pool that is charged to nothing.
+            if recurrent is beside and beside is not None and beside.kind == "short_conv":
+                continue
             if isinstance(recurrent, RecurrentState):
                 state += count * state_bytes(recurrent, config, ranks)
                 state_layers += count
@@ -82,6 +87,9 @@ def cells(
             size = max(size, reach)
         elif isinstance(attention, (FullAttention, SlidingWindow, ChunkedLocal)):
             each = head_bytes(attention, config, ranks)
+            if isinstance(attention, FullAttention) and attention.indexer_dim:
+                each += index_bytes(attention, config)
+                apart += count * index_bytes(attention, config)
             full, stored = full + count * each, stored + count * each
             full_layers, row = full_layers + count, max(row, each)
     drafted, notes = _draft(model, config, full, full_layers, window_layers, draft)
@@ -98,6 +106,7 @@ def cells(
         latent,
         row or window,
         notes,
+        apart,
     )
 
 
@@ -124,14 +133,27 @@ def latent_bytes(attention: LatentAttention, config: SGLangConfig, sparse: bool)
     a scale per 128; up to 0.5.17 every layer of a sparse model is charged for one, and FP8 rows without their scales."""
     dtype = config.kv_cache_dtype.value
     plain = element_bytes(attention.kv_lora_rank + attention.rope_dim, dtype)
-    indexer = 0
+    indexer = pooled = 0
     if sparse and config.version >= (0, 5, 4) and (attention.indexer_dim or config.version < (0, 5, 18)):
         dim = attention.indexer_dim or 128
-        indexer = dim + dim // 128 * 4
+        pooled = indexer = dim + dim // 128 * 4
+        if attention.index_ratio > 1:  # GLM-5.3-Flash: what is charged follows what is kept from 0.5.22
+            pooled = -(-indexer // attention.index_ratio)
+            indexer = pooled if config.version >= (0, 5, 22) else indexer
     if not sparse or config.raw_sparse_rows or not dtype.startswith("fp8"):
-        return plain + indexer, plain + indexer
+        return plain + indexer, plain + pooled
     charged = _PACKED_LATENT if config.version >= (0, 5, 18) else plain
-    return charged + indexer, _PACKED_LATENT + indexer
+    return charged + indexer, _PACKED_LATENT + pooled
+
+
+def index_bytes(attention: FullAttention, config: SGLangConfig) -> int:
+    """Bytes that the indexer of one layer with keys and values of its own keeps per token, the same on every rank.
+
+    MiniMax-M3 has a key per token (``MiniMaxSparseKVPool``), Qwen4-Exp one per ``index_ratio`` tokens
+    (``qsa_bytes_per_token``); the ring of the unfinished group belongs to the request.
+    """
+    size = 1 if config.index_dtype.startswith(("fp8", "float8")) else _ELEMENT.get(config.index_dtype, 2)
+    return attention.indexer_dim * size // max(1, attention.index_ratio)
 
 
 def state_bytes(state: RecurrentState, config: SGLangConfig, ranks: int) -> int:

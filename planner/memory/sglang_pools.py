@@ -54,7 +54,7 @@ def given(full_bytes: int, cells: Cells, config: SGLangConfig, compressed: Compr
     page = config.block_size.value if config.block_size else 1
     if compressed is not None:
         return _compressed(full_bytes + compressed.fixed, compressed, config, page)
-    row = cells.stored or cells.window
+    row = cells.stored - cells.apart or cells.window
     if not row:
         return Pools(0, 0, 0, 0, 0, 0, requests(0, 0, config))
     # Buffers have a page of rows beyond the tokens.

@@ -100,6 +100,52 @@ def test_sparse_rows_in_fp8() -> None:
     assert (plain.full, plain.stored) == (61 * 708, 61 * 708)
 
 
+def test_pooled_index_keys() -> None:
+    """GLM-5.3-Flash: one index key for four tokens is kept, and charged so from 0.5.22."""
+    of = model([SPARSE._replace(index_ratio=4)] * 10)
+    row = 576 * 2
+    assert settle("", "0.5.21", of)[1][:2] == (10 * (row + 132), 10 * (row + 33))
+    assert settle("", "0.5.22", of)[1][:2] == (10 * (row + 33), 10 * (row + 33))
+
+
+@pytest.mark.parametrize(
+    ("version", "line", "device", "key"),
+    [
+        ("0.5.20", "", H100, 256),
+        ("0.5.20", "--kv-cache-dtype fp8_e4m3", H100, 256),
+        ("0.5.21", "--kv-cache-dtype fp8_e4m3", H100, 128),
+        ("0.5.21", "--kv-cache-dtype fp8_e5m2", H100, 256),
+        ("0.5.21", "--kv-cache-dtype fp8_e4m3", B200, 128),
+        ("0.5.21", "--kv-cache-dtype fp8_e4m3 --attention-backend fa4", B200, 256),
+    ],
+)
+def test_index_keys_beside_keys_and_values(version: str, line: str, device: Accelerator, key: int) -> None:
+    """MiniMax-M3: a key of 128 per token in its sparse layers, on every rank, in pages of 128 tokens."""
+    dense, sparse = FullAttention(64, 4, 128, 128), FullAttention(64, 4, 128, 128, indexer_dim=128)
+    config, per_token = settle(f"--tp-size 4 {line}", version, model([dense] * 3 + [sparse] * 57), device)
+    size = 1 if "fp8" in line else 2
+    assert per_token.full == per_token.stored == 60 * 2 * 128 * size + 57 * key
+    assert config.block_size.value == 128
+
+
+def test_compressed_index_keys() -> None:
+    """Qwen3.8-Flash-Next on two ranks prints 97 slots, then 484,032 tokens for twice 2.77 GiB."""
+    ngrams = RecurrentState("short_conv", (StateShape((10240, 9), -1, "conv", "model", 1),))
+    delta = RecurrentState("gdn", (StateShape((3, 10240), 1, "conv", "model", 0), StateShape((48, 128, 128), 0, "ssm")))
+    attention = FullAttention(24, 2, 256, 256, indexer_dim=128, index_ratio=4)
+    of = model([delta] * 36 + [attention] * 12, architecture="Qwen4ExpForConditionalGeneration")
+    of = replace(of, layers=(of.layers[0]._replace(state=ngrams), *of.layers[1:]))
+    config, per_token = settle("--tp-size 2 --max-running-requests 6 --page-size 1", "0.5.20", of)
+    assert config.block_size.value == 64
+    assert per_token.full == 12 * (2 * 256 * 2 + 64)
+    assert per_token.state == 36 * (24 * 128 * 128 * 4 + 3 * 5120 * 2)  # the n-grams' states are charged to nothing
+    pools = solve(int(11.155 * GIB), per_token, config)
+    assert pools.slots == 97
+    assert pools.tokens == pytest.approx(484_032, rel=0.001)
+    assert given(int(5.54 * GIB), per_token, config).tokens == pytest.approx(484_032, rel=0.001)
+    assert settle("--qsa-indexer-dtype fp8_e4m3", "0.5.22", of)[1].full == 12 * (4 * 256 * 2 + 32)
+
+
 def test_four_bits_have_scales() -> None:
     assert element_bytes(1024, "fp4_e2m1") == 512 + 64
     assert element_bytes(1024, "mxfp8") == 1024 + 32
