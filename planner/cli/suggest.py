@@ -121,7 +121,8 @@ def _new(
     configured: Settings,
     options: dict[str, Any],
 ) -> int:
-    from planner.suggest.deployment import CannotSuggest, Wanted, suggest
+    from planner.suggest.deployment import suggest
+    from planner.suggest.wanted import CannotSuggest, Wanted
 
     if fixed and not fixed[0].startswith("-"):
         raise click.UsageError(f"{fixed[0]!r}: a new deployment takes engine flags behind --, and no paths")

@@ -143,6 +143,8 @@ def _settings(answer: Suggestion, choice: Choice) -> Iterator[str]:
         "enforce-eager": "graphs do not fit beside the cache that the requests need; decoding is slower",
         "pipeline-parallel-size": "stages run one after the other: more latency than tensor parallel",
     }
+    if knobs.watermark:
+        why["max-num-seqs"] = f"{requests:,} a copy are planned for; beyond them the watermark decides how many run"
     default = _default_batch(answer, choice)
     if knobs.batched and default and knobs.batched < default:
         why["max-num-batched-tokens"] = f"below the default of {default:,}: smaller peaks leave more for the cache"

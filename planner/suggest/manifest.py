@@ -99,8 +99,17 @@ def scalar(text: str) -> str:
     """Text as a YAML scalar, quoted where it would mean something else without."""
     if text.isascii() and _PLAIN.fullmatch(text) and not _MEANS_OTHER.fullmatch(text):
         return text
-    # JSON's strings are YAML's double-quoted ones, but for characters beyond 16 bits, which it writes as two.
-    return json.dumps(text, ensure_ascii=not text.isprintable())
+    return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    """A character of a double-quoted scalar (YAML 1.2, 5.7)."""
+    if character in '"\\':
+        return "\\" + character
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
 def _metadata(service: Service, name: str, indent: str = "  ") -> list[str]:

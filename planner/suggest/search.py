@@ -8,6 +8,7 @@ for it, so that a copy for one request bounds every other: layouts that cannot w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from planner.engines.version import parse_version
@@ -15,6 +16,7 @@ from planner.record import NamedTuple
 from planner.suggest.configuration import CAPTURE_SIZE_SINCE, Knobs, Question, plan_of, settled
 from planner.suggest.evaluate import (
     MOST_UTILIZATION,
+    MOST_WATERMARK,
     Judge,
     Judged,
     utilization_limit,
@@ -27,6 +29,8 @@ from planner.units import ceil_div
 _BATCHES = (4096, 2048, 1024, 512)
 #: Layouts with equally many GPUs whose settings are worked out, and copies of other sizes that are shown.
 _MOST_TIES, _MOST_OTHERS = 4, 2
+#: Watermarks that are tried, each larger than the one before.
+_MOST_WATERMARKS = 4
 #: From the mildest to the one that costs the most speed.
 _GRAPHS = ("all", "few", "none")
 
@@ -280,6 +284,9 @@ class _Seeker:
             return Attempt(layout, reasons[-1]) if one is None else None
         low = ceil_div(self.in_flight, bounds[-1].most)
         replicas = self._replicas(layout, low, most_replicas)
+        # The bound is that of one kind of graphs; the other may serve more.
+        while replicas == low > 1 and self._serves(layout, ceil_div(self.in_flight, low - 1)):
+            replicas = low = low - 1
         return _Candidate(layout, replicas, ceil_div(self.in_flight, replicas)) if replicas else None
 
     def settle(self, candidate: _Candidate) -> Choice:
@@ -415,22 +422,33 @@ class _Seeker:
         if "watermark" in self.question.fixed_names or judged.mix is None or judged.cache is None:
             return None
         share = watermark_for(judged)
-        if not share:
-            return None
         room = judged.cache.blocks - judged.mix.shared
         sequences = min(self._default_sequences(layout), int(room / max(1e-9, judged.mix.mean)))
-        found = knobs._replace(watermark=share, sequences=max(knobs.sequences, sequences))
-        other = self.judge(layout, found)
-        if not other.serves(requests) or other.mix is None or other.cache is None or other.workload is None:
-            return None
+        for _ in range(_MOST_WATERMARKS):
+            if not 0 < share < MOST_WATERMARK:
+                return None
+            found = knobs._replace(watermark=share, sequences=max(knobs.sequences, sequences))
+            missing = self._missing_under(self.judge(layout, found), requests)
+            if missing == 0:
+                return found
+            if missing is None:
+                return None
+            # What one of the longest needs to its end can be more than what the risk asks for.
+            share = math.ceil(1000 * (share + missing / (judged.cache.blocks + 1))) / 1000
+        return None
+
+    def _missing_under(self, judged: Judged, requests: int) -> int | None:
+        """Blocks that the engine's watermark falls short of the reserve for as many requests as it would ever let in; None
+        where the planned ones do not run at a time under it."""
         from planner.admission.reserve import progress
 
-        now = progress(other.cache, other.mix, requests, other.workload.risk)
-        # The planned requests come in whole, and the reserve holds for as many as the engine would ever let in.
+        pool, mix, workload = judged.cache, judged.mix, judged.workload
+        if pool is None or mix is None or workload is None or not judged.serves(requests):
+            return None
+        now = progress(pool, mix, requests, workload.risk)
         if now.running < requests or not now.kept:
             return None
-        full = progress(other.cache, other.mix, found.sequences, other.workload.risk)
-        return found if full.kept else None
+        return progress(pool, mix, judged.sequences, workload.risk).required.missing
 
 
 def _too_small(judged: Judged) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from planner import catalog
 from planner.accelerators.catalog import all_accelerators
 from planner.settings import Settings
-from planner.suggest.deployment import Wanted
+from planner.suggest.wanted import Wanted
 
 #: What people run in clusters is drawn three times in four, everything in the catalog otherwise.
 COMMON = (
