@@ -121,6 +121,12 @@ def engine_version_from_image(ref: str) -> tuple[tuple[int, ...] | None, str, st
     named = re.search(_NAMED_VERSION, image.tag) or re.search(_NAMED_VERSION, image.repository)
     if named:
         return parse_version(named.group(1)), named.group(1), "the image names the vLLM version"
+    if "ai-dynamo/" in path:
+        from planner.engines.dynamo_images import engine_release
+
+        inside = engine_release("vllm", image.repository, image.tag)
+        if inside:
+            return parse_version(inside), inside, f"Dynamo {image.tag} has vLLM {inside}"
     for part, reason in _OWN_NUMBERS:
         if part in path:
             return None, "", f"{reason}, not vLLM's"

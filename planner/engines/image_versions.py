@@ -47,6 +47,12 @@ def version_from_image(engine: str, ref: str) -> Found:
     named = re.search(_NAMED[name], image.tag) or re.search(_NAMED[name], image.repository)
     if named:
         return parse_version(named.group(1)), named.group(1), f"the image names the {label} version"
+    if "ai-dynamo/" in path:
+        from planner.engines.dynamo_images import engine_release
+
+        inside = engine_release(name, image.repository, image.tag)
+        if inside:
+            return parse_version(inside), inside, f"Dynamo {image.tag} has {label} {inside}"
     for part, reason in _OWN_NUMBERS:
         if part in path:
             return None, "", f"{reason}, not {label}'s"

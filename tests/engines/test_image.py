@@ -15,6 +15,7 @@ from planner.engines.image import (
     parse_image,
     sets_no_variables,
 )
+from planner.engines.version import parse_version
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,11 @@ def test_release_candidates_sort_before_their_release() -> None:
         "ghcr.io/llm-d/llm-d-cuda:v0.3.0",
         "registry.redhat.io/rhaiis/vllm-cuda-rhel9:3.2.1",
         "opea/vllm-gaudi:1.22.0",
-        "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0",
+        "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.5.0",  # no release that the support matrix lists
+        "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.3.0-kimi-k2.6-dev.1",
+        "nvcr.io/nvidia/ai-dynamo/kubernetes-operator:0.8.0",
+        "nvcr.io/nvidia/ai-dynamo/vllm-runtime:my-tag",
+        "example.org/ai-dynamo/vllm-runtime:0.8.0",
         "lmcache/vllm-openai:v0.3.9",
         "quay.io/x/vllm-dev-pplx:0.0.19",
         "quay.io/x/vllm-cpu-openai-ubi9:0.3",
@@ -162,3 +167,14 @@ def test_no_reference_breaks(ref: str) -> None:
     engine_version_from_image(ref)
     assert isinstance(is_pinned(ref), bool)
     assert image_platform(ref)
+
+
+@pytest.mark.parametrize(
+    ("tag", "version"),
+    [("0.7.1", "0.11.0"), ("v0.8.1", "0.12.0"), ("0.8.1-cuda13", "0.12.0"), ("1.2.0-cuda12.9-arm64", "0.20.1"),
+     ("1.3.0", "0.23.0"), ("1.4.2-enterprise", "0.26.0")],
+)  # fmt: skip
+def test_an_image_of_dynamo_holds_the_vllm_that_its_support_matrix_lists(tag: str, version: str) -> None:
+    key, text, reason = engine_version_from_image(f"nvcr.io/nvidia/ai-dynamo/vllm-runtime:{tag}")
+    assert (key, text) == (parse_version(version), version)
+    assert "Dynamo" in reason

@@ -25,6 +25,9 @@ from planner.engines.image_versions import version_from_image
         ("tgi", "ghcr.io/huggingface/text-generation-inference:2.4.1-rocm", "2.4.1"),
         ("trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.0.0rc4", "1.0.0rc4"),
         ("vllm", "vllm/vllm-openai:v0.11.0", "0.11.0"),
+        ("sglang", "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.3.0", "0.5.14"),
+        ("dynamo-sglang", "nvcr.io/nvidia/ai-dynamo/sglang-runtime:0.9.1-cuda13", "0.5.8"),
+        ("trtllm", "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:1.3.0", "1.3.0rc19"),
     ],
 )
 def test_tags_that_tell(engine: str, ref: str, expected: str) -> None:
@@ -42,7 +45,8 @@ def test_tags_that_tell(engine: str, ref: str, expected: str) -> None:
         ("sglang", "lmsysorg/sglang:deepseek-v4-hopper", "names no version"),
         ("sglang", "lmsysorg/sglang", "no tag"),
         ("sglang", "nvcr.io/nvidia/sglang:25.10-py3", "NVIDIA numbers"),
-        ("sglang", "nvcr.io/nvidia/ai-dynamo/sglang-runtime:0.6.1", "Dynamo"),
+        ("sglang", "nvcr.io/nvidia/ai-dynamo/sglang-runtime:0.7.0", "Dynamo"),  # two pages disagree
+        ("sglang", "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.6.1", "Dynamo"),
         ("sglang", "registry.local/my-llm:1.2.3", "need not be SGLang's"),
         ("sglang", "$(IMAGE)", "placeholder"),
         ("tgi", "ghcr.io/huggingface/text-generation-inference:sha-1734540", "names no version"),
