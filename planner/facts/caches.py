@@ -36,6 +36,7 @@ class Cache(NamedTuple):
 _HUB_ID = r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(?:[:@][\w.-]+)?"
 #: Engines that load a model by its name on the hub themselves.
 LOADERS = ("vllm", "dynamo-vllm", "sglang", "dynamo-sglang", "tgi", "trtllm")
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 #: First parts of names that are folders beside the engine rather than owners on the hub.
 _FOLDERS = frozenset(("models", "model", "data", "mnt", "workspace", "checkpoints", "weights", "cache", "opt"))
 
@@ -54,8 +55,14 @@ def downloads(plan: Plan) -> bool:
         return False
     if engine.get("load-format") == "dummy":
         return False
-    offline = (variable(plan, switch) for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
-    return not any(is_true(item.text) for item in offline)
+    if any(mount.path.strip("/") == name for mount in container.mounts):  # a folder below the working directory
+        return False
+    stated = {**container.env, **dict(plan.start.environment if plan.start is not None else ())}
+    # A switch whose value is not known may be on.
+    return not any(
+        not item.known or is_true(item.text)
+        for item in (variable(plan, switch) for switch in _OFFLINE if switch in stated)
+    )
 
 
 def hub_cache(plan: Plan, user: User | None) -> Cache:
@@ -68,7 +75,7 @@ def hub_cache(plan: Plan, user: User | None) -> Cache:
             return Cache(None, f"--{own}", f"--{own}", flag.position, f"--{own} is {flag.raw!r}")
         return _absolute(Cache(flag.value, f"--{own}", f"--{own}", flag.value_position or flag.position), user)
     image = user.image if user is not None else None
-    if "vllm" in engine.engine and is_true(variable(plan, "VLLM_USE_MODELSCOPE", image).text):
+    if any(is_true(variable(plan, f"{name}_USE_MODELSCOPE", image).text) for name in ("VLLM", "SGLANG")):
         return _by_variables(plan, user, (("MODELSCOPE_CACHE", ""),), ".cache/modelscope", "MODELSCOPE_CACHE")
     variables = (
         ("HF_HUB_CACHE", ""),

@@ -25,9 +25,10 @@ _NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 class User(NamedTuple):
     """The user of the engine's container.
 
-    ``uid`` is None where it is not known, and where the platform assigns one (``assigned``: the pod must not run as root and
-    names no user, in an image whose user is root). ``home`` None where it is not known, for ``reason``.
-    ``read_only``: the root file system is mounted read-only. ``image``: what is known of the engine's own image.
+    ``uid`` is None where it is not known, and where the platform assigns one (``assigned``: the pod names no user in an image
+    whose user is root, and must not run as root or runs under OpenShift's restricted policy). ``home`` None where it is not
+    known, for ``reason``. ``read_only``: the root file system is mounted read-only. ``image``: what is known of the engine's
+    own image.
     """
 
     uid: int | None
@@ -54,7 +55,7 @@ class User(NamedTuple):
     def text(self) -> str:
         """The user for people."""
         if self.assigned:
-            return "a uid that the platform assigns (runAsNonRoot without runAsUser)"
+            return "a uid that the platform assigns"
         return "an unknown user" if self.uid is None else f"uid {self.uid}"
 
 
@@ -74,7 +75,7 @@ def user_of(plan: Plan) -> User | None:
     if uid is None and place is None:
         must_not = next((node.boolean("runAsNonRoot") for node in contexts if node and node.get("runAsNonRoot")), None)
         if image is not None:
-            assigned = must_not is True and image.uid == 0
+            assigned = image.uid == 0 and (must_not is True or _restricted(plan))
             uid = None if assigned else image.uid
         if assigned:
             place = next((p for node in contexts if node and (p := key_position(node, "runAsNonRoot"))), None)
@@ -112,6 +113,18 @@ def user_facts(plan: Plan, user: User | None, positions: dict[str, Position]) ->
         elif all(item.known for item in named):
             facts["has_name"] = False
     return facts
+
+
+def _restricted(plan: Plan) -> bool:
+    """Whether OpenShift's restricted policy holds for the pod, which then runs as a uid of its namespace: an annotation asks
+    for it, or the kind is OpenShift's own and no service account stands for another policy."""
+    workload, pod = plan.workload, plan.pod
+    if workload is None or pod is None:
+        return False
+    policy = pod.annotations.get("openshift.io/required-scc") or pod.annotations.get("openshift.io/scc")
+    if policy is not None:
+        return policy.value.startswith("restricted")
+    return workload.kind == "DeploymentConfig" and (pod.spec is None or not pod.spec.string("serviceAccountName"))
 
 
 def _integer(contexts: list[Node | None], key: str) -> tuple[int | None, Position | None]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from planner.facts.caches import hub_cache, mount_of
+from planner.facts.user import user_of
 from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.plan import Plan
-    from planner.workloads.workload import Container, Mount
+    from planner.workloads.workload import Container
 
 
 class Speed(NamedTuple):
@@ -81,7 +83,7 @@ def weight_storage(plan: Plan) -> WeightStorage | None:
 
 
 def _at(container: Container, path: str) -> WeightStorage:
-    mount = _mount(container, path)
+    mount = mount_of(container, path)
     if mount is None:
         return WeightStorage("the container's own layers", _DISK)
     if mount.kind == "emptyDir":
@@ -101,27 +103,12 @@ def _at(container: Container, path: str) -> WeightStorage:
     return WeightStorage(f"a volume of kind {mount.kind or 'unknown'}", _NETWORK)
 
 
-def _mount(container: Container, path: str) -> Mount | None:
-    """The mount that a path lies on, None where it lies in the container."""
-    found: Mount | None = None
-    for mount in container.mounts:
-        base = mount.path.rstrip("/")
-        if base and (path == base or path.startswith(base + "/")) and (found is None or len(base) > len(found.path)):
-            found = mount
-    return found
-
-
 def _cache(plan: Plan, container: Container) -> str:
-    """The folder of the hub's cache: the flag or variable that sets it, else the one of the engine's image, or a volume that
-    is called like it (the home of the image's user is not known here)."""
-    flag = plan.engine.get("huggingface-hub-cache" if plan.engine.engine == "tgi" else "download-dir")
-    if isinstance(flag, str) and flag.startswith("/"):
-        return flag
-    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
-        variable = container.env.get(name)
-        if variable is not None and variable.value and variable.value.startswith("/"):
-            return variable.value
-    if plan.engine.engine == "tgi":
-        return "/data"
+    """The folder of the hub's cache; where the home of the image's user is not known, a volume that is called like it."""
+    path = hub_cache(plan, user_of(plan)).path
+    if path is not None:
+        return path
     likely = [mount.path for mount in container.mounts if re.search(r"\.cache|hugging|/hf\b|hub", mount.path)]
-    return likely[0] if likely else "/root/.cache/huggingface"
+    if likely:
+        return likely[0]
+    return "/data" if plan.engine.engine == "tgi" else "/root/.cache/huggingface"

@@ -184,6 +184,31 @@ def test_a_user_without_a_name_fails_in_the_releases_that_ask_for_it(
     assert ("user-without-passwd-entry" in {finding.rule for finding in result.findings}) is found
 
 
+@pytest.mark.parametrize(
+    ("annotations", "account", "kind", "found"),
+    [
+        ({"openshift.io/required-scc": "restricted-v2"}, "", "Deployment", True),
+        ({"openshift.io/required-scc": "anyuid"}, "", "Deployment", False),
+        ({}, "", "DeploymentConfig", True),
+        ({}, "with-anyuid", "DeploymentConfig", False),
+        ({}, "", "Deployment", False),
+    ],
+)
+def test_openshift_gives_pods_a_uid_of_their_namespace(
+    annotations: dict[str, str], account: str, kind: str, found: bool, lint_text: Callable[..., LintResult]
+) -> None:
+    document = yaml.safe_load(
+        pod("--model=/models/q", "--max-model-len=4096", image="vllm/vllm-openai:v0.23.0", kind=kind)
+    )
+    document["spec"]["template"]["metadata"]["annotations"] = annotations
+    if account:
+        document["spec"]["template"]["spec"]["serviceAccountName"] = account
+    if kind == "DeploymentConfig":
+        document["apiVersion"] = "apps.openshift.io/v1"
+    result = lint_text(yaml.safe_dump(document))
+    assert ("user-without-passwd-entry" in {finding.rule for finding in result.findings}) is found
+
+
 def test_without_a_release_whether_a_name_is_needed_is_not_known(lint_text: Callable[..., LintResult]) -> None:
     result = lint_text(pod(image="vllm/vllm-openai:latest", context={"runAsUser": 5000}))
     assert "user-without-passwd-entry" in {gap.rule for gap in result.not_evaluated}

@@ -113,7 +113,9 @@ def test_a_pod_of_a_group_holds_its_own_ranks_only() -> None:
 
 
 def test_other_platforms_and_unknown_sizes_are_left_alone() -> None:
-    for options in ({"image": "vllm/vllm-openai-cpu:v0.11.0"}, {"args": (MODEL, "--tensor-parallel-size=$TP")}):
-        args = options.pop("args", (MODEL,))
-        text = manifest(args, resources={"nvidia.com/gpu": 1, "memory": "1Gi"}, **options)  # type: ignore[arg-type]
+    small = {"nvidia.com/gpu": 1, "memory": "1Gi"}
+    for text in (
+        manifest((MODEL,), resources=small, image="vllm/vllm-openai-cpu:v0.11.0"),
+        manifest((MODEL, "--tensor-parallel-size=$TP"), resources=small),
+    ):
         assert rule_facts(plan_of(text))[0]["container"]["host_memory"] == []
