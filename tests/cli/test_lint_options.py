@@ -71,7 +71,7 @@ def test_own_rules_run_beside_the_built_in_ones(run: Run, several: Path) -> None
     own = next(finding for finding in found["findings"] if finding["rule"] == "house-error")
     assert own["message"] == "The workload is called error."
     assert own["remedy"] == "Call it otherwise."
-    assert own["line"] == 17
+    assert own["line"] == 20
     assert own["workload"] == "Deployment/error"
 
 

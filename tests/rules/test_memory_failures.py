@@ -65,6 +65,12 @@ REPORTS = {
         manifest((*AWQ32, "--max-num-seqs=64"), "0.8.0", gpu="NVIDIA-GeForce-RTX-3090", resources=TWO),
         "warning",
     ),
+    "F067": Report(
+        "no-feasible-utilization",
+        manifest(("--model=openai/gpt-oss-120b",), "0.11.0"),
+        manifest(("--model=openai/gpt-oss-120b", "--tensor-parallel-size=2"), "0.11.0", resources=TWO),
+        "warning",
+    ),
     "F074": Report(
         "memory-headroom-too-small",
         manifest((LLAMA, "--dtype=half", "--max-model-len=40000", "--tensor-parallel-size=2", "--gpu-memory-utilization=0.95"),
