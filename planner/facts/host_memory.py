@@ -76,7 +76,8 @@ def host_memory_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, A
                 "remedy": "Raise limits.memory, or offload less",
             }
         )
-        facts["memory_volumes"] = _memory_volumes(container, int(limit.value), ranks, positions)
+    if limit is not None:
+        facts["memory_volumes"] = _memory_volumes(container, int(limit.value), ranks or 1, positions)
     found += _downloaders(plan, len(found), positions)
     return facts
 
@@ -87,6 +88,8 @@ def _ranks(plan: Plan) -> int | None:
 
     if plan.engine.platform not in ("cuda", "rocm") or is_gap(plan, "parallel"):
         return None
+    if not plan.gpu_resource and not (plan.container and plan.container.claims):
+        return None  # it may well be a start on the CPU, which keeps other things in memory
     sizes = sizes_of(plan)
     return _ranks_in_pod(plan, sizes) if sizes is not None else None
 
