@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from planner.provenance import Position
     from planner.workloads.objects import Service
 
+#: Variables that engines read a port number from and stop at an address in: vllm/envs.py, get_vllm_port; sglang/srt/utils,
+#: get_open_port; the arguments of TGI's launcher, each of which it takes from a variable.
+_VARIABLES = {"vllm": ("VLLM_PORT",), "sglang": ("SGLANG_PORT",), "tgi": ("MASTER_PORT", "PROMETHEUS_PORT")}
 #: From this release on SGLang warns of a port that is no number, and goes on (srt/environ.py, EnvField.get).
 _SGLANG_FORGIVES = (0, 5, 15)
 #: Releases of vLLM that take their internal port before the API server binds its own (F286; since then the server's socket is
@@ -21,7 +24,7 @@ _VLLM_TAKES_FIRST = ((0, 5, 0), (0, 6, 2))
 def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     """``colliding_variables``: each with the ``variable``, ``cause`` (what sets it, in words), ``effect`` and ``remedy``."""
     container, pod = plan.container, plan.pod
-    if container is None or pod is None or plan.engine.engine not in ("vllm", "sglang", "tgi"):
+    if container is None or pod is None or plan.engine.engine not in _VARIABLES:
         return {"colliding_variables": []}
     found: list[dict[str, Any]] = []
     own = container.env.get("VLLM_PORT")
@@ -37,9 +40,10 @@ def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[s
         )
     if plan.objects is None or (pod.spec is not None and pod.spec.boolean("enableServiceLinks") is False):
         return {"colliding_variables": found}
-    for service in plan.objects.services:
-        variable = service.name.upper().replace("-", "_") + "_PORT"
-        if variable in container.env or not _reads(plan, variable) or not _injected(plan, service):
+    reach = plan.objects.reach
+    taken = [name for name in _VARIABLES[plan.engine.engine] if name not in container.env and _reads(plan, name)]
+    for variable, service in ((name, service) for name in taken for service in reach.setting(name)):
+        if not _injected(plan, service):
             continue
         name = service.node.get("metadata", "name") or service.node
         positions[f"container.colliding_variables[{len(found)}]"] = name.position
@@ -57,17 +61,13 @@ def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[s
 def _reads(plan: Plan, variable: str) -> bool:
     """Whether the engine's start fails at ``tcp://10.0.0.1:8000`` in this variable."""
     engine = plan.engine
-    if engine.engine == "vllm":
-        return variable == "VLLM_PORT"
-    if engine.engine == "sglang":
+    if variable == "SGLANG_PORT":
         # Asked for where ranks of one machine share a message queue (shm_broadcast.py).
         several = (engine.get("tp-size") or engine.get("tensor-parallel-size") or 1) > 1
-        return variable == "SGLANG_PORT" and several and engine.version_key < _SGLANG_FORGIVES
-    # TGI's launcher takes every argument from a variable, and refuses one that does not parse.
-    stated = {"MASTER_PORT": "master-port", "PROMETHEUS_PORT": "prometheus-port"}.get(variable)
+        return several and engine.version_key < _SGLANG_FORGIVES
     if variable == "PROMETHEUS_PORT" and engine.version_key < (3, 3):
         return False
-    return stated is not None and stated not in engine.flags
+    return variable == "VLLM_PORT" or variable.lower().replace("_", "-") not in engine.flags
 
 
 def _injected(plan: Plan, service: Service) -> bool:
@@ -75,8 +75,6 @@ def _injected(plan: Plan, service: Service) -> bool:
     folder may belong to different clusters; that a Service selects the pod tells that they do not."""
     workload, pod = plan.workload, plan.pod
     if workload is None or pod is None or plan.objects is None:
-        return False
-    if service.headless or service.type == "ExternalName" or not service.ports:
         return False
     if service.file == workload.document.file:
         # A namespace that only one of them states may still be the same.

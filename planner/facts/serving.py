@@ -10,6 +10,7 @@ from planner.facts.ports import port_facts, port_gaps
 from planner.facts.probe_timeouts import probe_timeout_facts
 from planner.facts.rollout import termination_facts
 from planner.facts.service_variables import service_variable_facts
+from planner.facts.startup import startup_gaps
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -30,4 +31,4 @@ def serving_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
 
 def serving_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
     """Which of them could not be told, and why."""
-    return (*port_gaps(plan, facts), *exposure_gaps(plan, facts))
+    return (*port_gaps(plan, facts), *exposure_gaps(plan, facts), *startup_gaps(plan, facts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.provenance import Unknown
 from planner.units import format_bytes
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def load_seconds(plan: Plan) -> dict[str, Any] | None:
     The weights of all ranks of a pod are read through the same volume. Formula: bytes / speed of the storage, before it
     bytes / speed of the download where there is one, and the engine's own start and compilation.
     """
+    from planner.facts.storage import model_bytes
     from planner.facts.weight_storage import weight_storage
 
     config, model = plan.effective, plan.model
@@ -39,7 +41,7 @@ def load_seconds(plan: Plan) -> dict[str, Any] | None:
     if storage is None:
         return None
     dummy = plan.engine.get("load-format") == "dummy"
-    size = 0 if dummy else _checkpoint_bytes(plan) // max(1, plan.pods)
+    size = 0 if dummy else model_bytes(model) // max(1, plan.pods)
     runner = "v0" if plan.engine.engine == "vllm" and config.runner == "v0" else plan.engine.engine
     compiling = (0, 0, 0) if config.enforce_eager.value else _COMPILE.get(runner, _COMPILE["vllm"])
     ends = ("best", "usual", "worst")
@@ -60,20 +62,6 @@ def _basis(size: int, storage: WeightStorage, compiling: tuple[int, int, int]) -
     rates = f"{speed.usual / 1e9:.2g} GB/s ({speed.worst / 1e9:.2g} to {speed.best / 1e9:.2g})"
     text = f"{format_bytes(size)} from {storage.what} at {rates}, {_START[1]} s of start"
     return text + (f", {compiling[1]} s of compiling and capturing" if compiling[1] else "")
-
-
-def _checkpoint_bytes(plan: Plan) -> int:
-    """Bytes of the weight files: as measured, else what the whole model has at the checkpoint's own types."""
-    from planner.engines.config import Parallelism
-    from planner.memory.weights import rank_weights
-
-    model = plan.model
-    if model is None:
-        return 0
-    if model.checkpoint_bytes:
-        return model.checkpoint_bytes
-    version = plan.effective.version if plan.effective else ()
-    return rank_weights(model, Parallelism(), 0, 0, engine_version=version, dtype=model.dtype).bytes.expected
 
 
 def startup_facts(plan: Plan) -> dict[str, Any]:
@@ -97,6 +85,20 @@ def startup_facts(plan: Plan) -> dict[str, Any]:
         facts["liveness_window"] = liveness.window
         facts["liveness_initial_delay"] = liveness.initial_delay
     return facts
+
+
+def startup_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
+    """Why the time of a start is not known: the model is not, the engine is none that is read, or the volume is not."""
+    startup = facts.get("container", {}).get("startup", {})
+    if "window" not in startup or "load_seconds" in startup:
+        return ()
+    for fact in ("model", "engine.memory"):
+        cause = next((gap for gap in plan.unknown if gap.fact == fact), None)
+        if cause is not None and (plan.model is None or plan.effective is None):
+            return (cause._replace(fact="container.startup.load_seconds"),)
+    reason = "it is not known on which volume, if on any, the engine looks for its weights"
+    remedy = "set HF_HOME to a folder of a volume, or name a path or an id of the hub"
+    return (Unknown("container.startup.load_seconds", reason, remedy, plan.position),)
 
 
 def _has_deadline(plan: Plan) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.facts.caches import hub_cache, mount_of
+from planner.facts.caches import downloads, has_room_elsewhere, hub_cache, mount_of
 from planner.facts.user import user_of
 from planner.record import NamedTuple
 
@@ -51,11 +51,12 @@ _SCHEMES = ("s3://", "gs://", "az://", "azure://", "https://", "oss://", "cos://
 _ON_NODES = ("hostPath", "local", "image", "emptyDir", "configMap")
 #: CSI drivers whose volumes are disks of one node.
 _DISK_DRIVERS = ("local", "lvm", "topolvm", "zfs", "hostpath")
-_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_LAYERS = "the container's own layers"
 
 
 def weight_storage(plan: Plan) -> WeightStorage | None:
-    """Where the weights of a plan lie when its container starts; None where the model's reference does not tell."""
+    """Where the weights of a plan lie when its container starts; None where the model's reference, or the home of the user,
+    does not tell."""
     container, reference = plan.container, plan.engine.model
     if container is None or reference is None:
         return None
@@ -69,13 +70,13 @@ def weight_storage(plan: Plan) -> WeightStorage | None:
         return _at(container, container.model_paths[0])
     if not re.fullmatch(_HUB_ID, name.removeprefix("hf://").partition(":")[0].partition("@")[0]):
         return None
-    place = _at(container, _cache(plan, container))
-    offline = (container.env.get(switch) for switch in _OFFLINE)
-    if any(
-        switch is not None and (switch.value or "1").strip().lower() in ("1", "true", "yes", "on") for switch in offline
-    ):
+    path = hub_cache(plan, user_of(plan)).path
+    if path is None and has_room_elsewhere(container):
+        return None
+    place = _at(container, path or "/")
+    if not downloads(plan):
         return place
-    if place.what == "the container's own layers":
+    if place.what == _LAYERS:
         return WeightStorage("the hub, without a volume for the cache", _DISK, _HUB, "start")
     if place.what == "an emptyDir":
         return WeightStorage("the hub, with the cache on an emptyDir", _DISK, _HUB, "pod")
@@ -85,7 +86,7 @@ def weight_storage(plan: Plan) -> WeightStorage | None:
 def _at(container: Container, path: str) -> WeightStorage:
     mount = mount_of(container, path)
     if mount is None:
-        return WeightStorage("the container's own layers", _DISK)
+        return WeightStorage(_LAYERS, _DISK)
     if mount.kind == "emptyDir":
         return (
             WeightStorage("a RAM-backed emptyDir", _MEMORY)
@@ -101,14 +102,3 @@ def _at(container: Container, path: str) -> WeightStorage:
     if mount.kind in ("persistentVolumeClaim", "ephemeral"):
         return WeightStorage(f"the claim {mount.source or mount.volume}", _CLAIM)
     return WeightStorage(f"a volume of kind {mount.kind or 'unknown'}", _NETWORK)
-
-
-def _cache(plan: Plan, container: Container) -> str:
-    """The folder of the hub's cache; where the home of the image's user is not known, a volume that is called like it."""
-    path = hub_cache(plan, user_of(plan)).path
-    if path is not None:
-        return path
-    likely = [mount.path for mount in container.mounts if re.search(r"\.cache|hugging|/hf\b|hub", mount.path)]
-    if likely:
-        return likely[0]
-    return "/data" if plan.engine.engine == "tgi" else "/root/.cache/huggingface"

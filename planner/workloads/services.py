@@ -52,6 +52,7 @@ class Reach:
         self._objects = objects
         self._services: dict[int, list[Service]] | None = None
         self._openings: dict[int, list[Opening]] | None = None
+        self._setters: dict[str, list[Service]] | None = None
         self._pods: dict[tuple[str, str], list[tuple[Workload, Pod]]] | None = None
 
     def services_of(self, pod: Pod) -> list[Service]:
@@ -62,6 +63,16 @@ class Reach:
                 for selected in self._selected(service):
                     self._services.setdefault(id(selected), []).append(service)
         return self._services.get(id(pod), [])
+
+    def setting(self, variable: str) -> list[Service]:
+        """The Services for which Kubernetes sets ``NAME_PORT`` in the pods of their namespace: those with an address."""
+        if self._setters is None:
+            self._setters = {}
+            for service in self._objects.services:
+                if service.ports and not service.headless and service.type != "ExternalName":
+                    name = service.name.upper().replace("-", "_") + "_PORT"
+                    self._setters.setdefault(name, []).append(service)
+        return self._setters.get(variable, [])
 
     def openings_of(self, service: Service) -> list[Opening]:
         """The ways from outside to a Service. Load balancers of an internal network and routes that ask who the caller
