@@ -58,6 +58,8 @@ class SGLangConfig(EffectiveConfig):
     """``prefill`` or ``decode`` where the two are separate servers."""
     index_dtype: str = "bfloat16"
     """Element type of the keys that an indexer beside keys and values keeps (MiniMax-M3, Qwen4-Exp)."""
+    host_tables: bool = True
+    """Whether embedding tables that may stay in the host's memory do (Qwen4-Exp's n-grams)."""
     raw_sparse_rows: bool = False
     """Whether an FP8 cache of sparse attention has plain rows, without scales and 16-bit rotary parts."""
     multimodal_reserve: int = 0

@@ -269,6 +269,7 @@ class _Resolver(Resolver):
             draft_tokens=draft_tokens,
             role=self.role,
             index_dtype=self._index_dtype(dtype.value, cache.value),
+            host_tables=self._host_tables(dtype.value),
             raw_sparse_rows=self._raw_sparse_rows(cache.value),
             multimodal_reserve=self._multimodal_reserve(),
             prealloc=self._prealloc(),
@@ -788,6 +789,11 @@ class _Resolver(Resolver):
             overlap=overlap,
             paged=page > 1,
         )
+
+    def _host_tables(self, dtype: str) -> bool:
+        """Whether n-gram embeddings are kept in the host's memory: by default for BF16 models on CUDA devices."""
+        stated = self.config.get("ple-offload-embedding")
+        return stated if isinstance(stated, bool) else self.config.platform == "cuda" and dtype == "bfloat16"
 
     def _index_dtype(self, dtype: str, cache: str) -> str:
         """Type of the keys of indexers beside keys and values: Qwen4-Exp's by a flag, MiniMax-M3's with FP8 caches."""

@@ -67,7 +67,7 @@ class Groups(NamedTuple):
 
 def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelerator: Accelerator | None) -> Term:
     """Bytes that loading the model leaves in use on one rank of a pipeline stage, as "Load weight end" counts them."""
-    local = as_kept(split(model, groups(config)), config, accelerator)
+    local = as_kept(split(model, groups(config), config.host_tables), config, accelerator)
     layers = stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage]
     term = rank_weights(
         local,
@@ -205,14 +205,15 @@ def groups(config: SGLangConfig) -> Groups:
     )
 
 
-def split(model: ModelArchitecture, groups: Groups) -> ModelArchitecture:
-    """The model as one rank holds it: every matrix with its local shape, none left to split."""
+def split(model: ModelArchitecture, groups: Groups, host_tables: bool = True) -> ModelArchitecture:
+    """The model as one rank holds it: every matrix with its local shape, none left to split. ``host_tables``: tables that
+    may stay in the host's memory do; else ranks divide them like a vocabulary."""
     done: dict[int, Layer] = {}
 
     def local(layer: Layer) -> Layer:
         found = done.get(id(layer))
         if found is None:
-            found = done[id(layer)] = _layer(layer, groups, model)
+            found = done[id(layer)] = _layer(layer, groups, model, host_tables)
         return found
 
     return replace(
@@ -226,11 +227,14 @@ def split(model: ModelArchitecture, groups: Groups) -> ModelArchitecture:
     )
 
 
-def _layer(layer: Layer, groups: Groups, model: ModelArchitecture) -> Layer:
+def _layer(layer: Layer, groups: Groups, model: ModelArchitecture, host_tables: bool) -> Layer:
     routed = any(matrix.experts for matrix in layer.matrices)
     matrices = []
     for matrix in layer.matrices:
-        if matrix.shard in ("expert_column", "expert_row"):
+        if matrix.shard == "host":
+            table = matrix if host_tables else _matrix(matrix._replace(shard="vocab"), groups.embedding)
+            matrices.append(table)
+        elif matrix.shard in ("expert_column", "expert_row"):
             matrices.append(_experts(matrix, groups))
         elif matrix.name in _FEED_FORWARD:
             matrices.append(_matrix(matrix, groups.shared if routed else groups.dense))

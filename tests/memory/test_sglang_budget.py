@@ -185,6 +185,23 @@ def test_tokens_of_public_starts(name: str, version: str, device: str, line: str
     assert found.kv_tokens.low <= tokens <= found.kv_tokens.high
 
 
+def test_tables_that_stay_in_the_hosts_memory() -> None:
+    """Qwen3.8-Flash-Next's n-gram tables are the host's with BF16 on CUDA; on the device ranks divide them."""
+
+    def size(line: str) -> int:
+        found = budget("Qwen/Qwen3.8-Flash-Next", "H200", f"--tp-size 4 {line}", "0.5.20", gpus=4)
+        return found.ranks[0].bytes("weights").expected
+
+    of = known("Qwen/Qwen3.8-Flash-Next")
+    assert of is not None
+    tables = [m for layer in of.layers for m in layer.matrices if m.shard == "host"]
+    assert tables
+    whole = sum(m.n * m.k * 2 for m in tables)
+    assert size("") < 62 * GIB
+    assert size("--no-ple-offload-embedding") - size("") == pytest.approx(whole / 4, rel=0.01)
+    assert size("--dtype float16") == pytest.approx(size("--no-ple-offload-embedding"), rel=0.01)
+
+
 def test_weights_beyond_the_share() -> None:
     found = budget("meta-llama/Llama-3.1-70B-Instruct", "H100-80GB", "")
     assert found.verdict == "does-not-fit"
