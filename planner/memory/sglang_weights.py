@@ -22,7 +22,7 @@ from planner.memory.sglang_cells import (
 )
 from planner.memory.sglang_formats import as_kept, leftover_scales
 from planner.memory.weights import Rank, local_shape, rank_weights, stage_layers
-from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, Tower, Vector
+from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, RotaryTable, Tower, Vector
 from planner.record import NamedTuple, replace
 from planner.units import GIB, ceil_div, format_bytes
 
@@ -45,7 +45,7 @@ _FEED_FORWARD = frozenset(
     )
 )
 #: GiB that loading takes beside the tensors' segments: handles of libraries, and temporaries that stay referenced.
-_LOADING = (0.0, 0.01, 0.14)
+_LOADING = (0.0, 0.0, 0.14)
 #: Tensors of one kind in a layer beyond which they are not told apart.
 _MOST_ALIKE = 1024
 _BYTES = {"model": 2.0, "plain": 2.0, "bfloat16": 2.0, "float16": 2.0, "float32": 4.0}
@@ -68,6 +68,7 @@ class Groups(NamedTuple):
 def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelerator: Accelerator | None) -> Term:
     """Bytes that loading the model leaves in use on one rank of a pipeline stage, as "Load weight end" counts them."""
     local = as_kept(split(model, groups(config), config.host_tables), config, accelerator)
+    local = replace(local, rotary_tables=_tables(local, config, accelerator))
     layers = stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage]
     term = rank_weights(
         local,
@@ -96,6 +97,21 @@ def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelera
         + (f" + scales beside their repacked copies {format_bytes(stale)}" if stale else ""),
         inputs=(Input("parallel", split_words, "flags"), *term.inputs[1:]),
     )
+
+
+def _tables(model: ModelArchitecture, config: SGLangConfig, accelerator: Accelerator | None) -> tuple[RotaryTable, ...]:
+    """Rotary tables as SGLang has them: 32 bits on CUDA and, from 0.5.22, on ROCm (``RotaryEmbedding.__init__``); those of
+    multimodal positions not enlarged, and Gemma-3's by its positions without their scaling (``Gemma3Attention``)."""
+    wide = accelerator is None or accelerator.vendor == "nvidia" or config.version >= (0, 5, 22)
+    unscaled = model.architecture.startswith("Gemma3F")
+    found = []
+    for table in model.rotary_tables:
+        positions = table.positions // max(1, table.enlarged)
+        if unscaled:
+            positions = min(other.positions for other in model.rotary_tables)
+        dtype = "float32" if wide and table.dtype == "model" else table.dtype
+        found.append(table._replace(positions=positions, dtype=dtype, enlarged=1))
+    return tuple(found)
 
 
 def segments(model: ModelArchitecture, stage: range) -> int:
@@ -276,6 +292,7 @@ def _tower(tower: Tower, ranks: int, model: ModelArchitecture) -> Tower:
     if any(matrix.heads % ranks for matrix in tower.matrices if matrix.shard == "qkv"):
         ranks = 1
     return tower._replace(
+        batch_width=0,  # vLLM's buffers for what goes into the decoder beside the embeddings
         matrices=tuple(_matrix(matrix, ranks) for matrix in tower.matrices),
         vectors=tuple(_vector(vector, ranks, model) for vector in tower.vectors),
     )

@@ -197,7 +197,8 @@ class Layer(NamedTuple):
 class RotaryTable(NamedTuple):
     """A table of cosines and sines that the engine precomputes: ``positions`` × ``dim`` elements of ``dtype``.
 
-    Every pipeline stage holds its own. Engine versions before ``since`` hold ``positions_before`` rows.
+    Every pipeline stage holds its own. Engine versions before ``since`` hold ``positions_before`` rows. ``enlarged``: how
+    many times the model's positions vLLM's table for multimodal positions has (SGLang's has them once).
     """
 
     positions: int
@@ -209,6 +210,7 @@ class RotaryTable(NamedTuple):
     wide_on_blackwell: bool = (
         False  # kept as float32 where FlashInfer rotates (DeepSeek's YaRN on compute capability 10)
     )
+    enlarged: int = 1
 
 
 class Tower(NamedTuple):

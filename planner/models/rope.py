@@ -54,6 +54,7 @@ def rotary_table(
         "max_position_embeddings", "n_positions", "seq_length", "max_seq_len", default=8192
     )
     kind = rope_type(section)
+    enlarged = 1
     if section is not None:
         factor = max(section.number("factor", default=1.0), 0.0)
         original = section.integer("original_max_position_embeddings", default=positions)
@@ -64,5 +65,5 @@ def rotary_table(
         elif kind == "longrope":
             positions += config.integer("original_max_position_embeddings", default=original)
         if "mrope_section" in section:  # the engine enlarges tables of multimodal positions fourfold
-            positions *= 4
-    return RotaryTable(positions, dim, dtype)
+            enlarged = 4
+    return RotaryTable(positions * enlarged, dim, dtype, enlarged=enlarged)

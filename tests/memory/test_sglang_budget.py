@@ -149,6 +149,21 @@ def test_weights_of_public_logs(name: str, line: str, version: str, device: str,
     assert term.bytes.high >= printed * 0.9995 * GIB
 
 
+@pytest.mark.parametrize(
+    ("name", "device", "version", "mib"),
+    [
+        ("Qwen/Qwen3-8B", "H100-80GB", "0.5.12", 20),  # 40,960 positions of 128 values in 32 bits
+        ("Qwen/Qwen3-8B", "MI300X", "0.5.12", 10),
+        ("Qwen/Qwen3-8B", "MI300X", "0.5.22", 20),
+        ("google/gemma-3-4b-it", "H100-80GB", "0.5.12", 256),  # two bases, 131,072 positions of 256: no scaling
+        ("Qwen/Qwen3-VL-4B-Instruct", "H100-80GB", "0.5.12", 128),  # 262,144 positions, not four times that
+    ],
+)
+def test_rotary_tables(name: str, device: str, version: str, mib: int) -> None:
+    found = budget(name, device, "", version).ranks[0].terms["weights"].formula
+    assert f"rotary tables {mib} MiB" in found
+
+
 def test_scales_of_marlin_by_release_and_kernel() -> None:
     def size(version: str, device: str, line: str) -> float:
         of, accelerator = known("deepseek-ai/DeepSeek-V4-Pro"), candidates(device)[0]
