@@ -312,6 +312,12 @@ class ModelArchitecture:
         """Whether the KV cache is a latent vector (MLA)."""
         return any(isinstance(layer.attention, LatentAttention) for layer in self.layers)
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether latent attention reads a selection of the tokens only (an indexer, or compressed keys and values)."""
+        kinds = {layer.attention for layer in self.layers}
+        return any(isinstance(kind, LatentAttention) and (kind.indexer_dim or kind.window) for kind in kinds)
+
 
 class UnknownModel(Exception):  # noqa: N818 - a finding for people, not a bug
     """The model cannot be described; ``reason`` says why and ``remedy`` the one line that would help."""

@@ -61,3 +61,21 @@ def test_releases_that_set_memory_aside(gpu: str, version: str, counted: bool) -
     of = start(LLAMA, gpu, version)
     assert counts_graphs(of.config, of.accelerator) is counted
     assert graph_memory(of.model, of.config, of.accelerator).counted is counted
+
+
+def test_estimates_of_sparse_attention() -> None:
+    """A start of DeepSeek-V4-Flash (0.31) leaves 0.8 GiB beside the other terms; logs of GLM-5.1 print 5.1 to 6.8 GiB, and
+    the graphs themselves, which older releases do not count, are as large as those of other models."""
+    four = start("deepseek-ai/DeepSeek-V4-Flash-0731", "H100-80GB", "0.31.1", "-tp 8 --max-num-seqs 64")
+    low, expected, high, _ = graph_memory(four.model, four.config, four.accelerator).bytes
+    assert low < 0.8 * GIB < high
+    assert expected == pytest.approx(0.85 * GIB, rel=0.1)
+    flags = "-tp 8 --max-num-seqs 64 --max-cudagraph-capture-size 256"
+    five = start("lukealonso/GLM-5.1-NVFP4-MTP", "RTX-PRO-6000", "0.20.2", flags)
+    term = graph_memory(five.model, five.config, five.accelerator)
+    assert term.counted
+    assert term.bytes.high > 5.1 * GIB
+    older = start("lukealonso/GLM-5.1-NVFP4-MTP", "RTX-PRO-6000", "0.19.1", flags)
+    assert graph_memory(older.model, older.config, older.accelerator).bytes.expected == pytest.approx(
+        1.21 * GIB, rel=0.2
+    )
