@@ -12,8 +12,8 @@ from planner.units import GIB, format_bytes
 
 #: What the engine's estimate is multiplied with for sparse attention, whose indexers and compressors are kernels of their
 #: own: starts of DeepSeek-V4 on H100 and B200 leave 1.7 and 4.7 times what dense layers cost, and logs of GLM-5.1 print
-#: estimates of 5.1 to 6.8 GiB, five times that, for graphs of 1.2 to 2.2 GiB.
-_SPARSE_ESTIMATE = (1.0, 2.0, 5.0)
+#: estimates of 5.1 to 6.8 GiB, five times that, for graphs of 1.2 to 2.2 GiB. Runner V2 captures most of them to know.
+_SPARSE_ESTIMATE = {"v1": (1.0, 2.0, 5.0), "v2": (1.0, 2.0, 3.0)}
 
 
 def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator: Accelerator | None = None) -> Term:
@@ -34,7 +34,7 @@ def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator:
     bounds[2] *= graph_surplus(model, config)
     counted = counts_graphs(config, accelerator)
     if counted and model.is_sparse:
-        bounds = [bound * more for bound, more in zip(bounds, _SPARSE_ESTIMATE, strict=True)]
+        bounds = [bound * more for bound, more in zip(bounds, _SPARSE_ESTIMATE[config.runner], strict=True)]
     per_graph = GRAPH_PER_LAYER_GIB[1] * layers * ranks[1] * GIB
     return Term(
         "graphs",
