@@ -34,7 +34,10 @@ def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator:
     bounds[2] *= graph_surplus(model, config)
     counted = counts_graphs(config, accelerator)
     if counted and model.is_sparse:
-        bounds = [bound * more for bound, more in zip(bounds, _SPARSE_ESTIMATE[config.runner], strict=True)]
+        bounds = [
+            bound * more
+            for bound, more in zip(bounds, _SPARSE_ESTIMATE["v2" if config.runner == "v2" else "v1"], strict=True)
+        ]
     per_graph = GRAPH_PER_LAYER_GIB[1] * layers * ranks[1] * GIB
     return Term(
         "graphs",
