@@ -25,8 +25,11 @@ _NOMINAL = (
 #: How much of a checkpoint's computed size its files have at the least: the engine adds tables, and repacks what is
 #: quantized.
 _FILES, _QUANTIZED_FILES = 0.995, 0.97
-#: The most GPUs that one node has (p2.16xlarge, a2-megagpu-16g).
-_GPUS_OF_A_NODE = 16
+#: The most GPUs that one node has (p2.16xlarge, a2-megagpu-16g), and of those that come on boards of eight.
+_GPUS_OF_A_NODE, _GPUS_OF_A_BOARD = 16, 8
+_ON_BOARDS = frozenset(
+    ("H100-80GB-SXM", "H200", "H800-80GB-SXM", "H20-96GB", "H20-141GB", "B200", "B300", "MI300X", "MI325X", "MI355X")
+)
 
 
 def storage_facts(plan: Plan, user: User | None, positions: dict[str, Position]) -> dict[str, Any]:
@@ -271,7 +274,8 @@ def _surges(plan: Plan) -> bool:
 def _apart(plan: Plan, pod: Pod, pods: int) -> str:
     """Why the pods cannot stand on one node; empty where they may."""
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod is not None and plan.gpu_kind in ("", "gpu", "claim") else 0
-    if gpus * pods > _GPUS_OF_A_NODE:
+    name = plan.accelerator.name if plan.accelerator is not None else ""
+    if gpus * pods > (_GPUS_OF_A_BOARD if name in _ON_BOARDS else _GPUS_OF_A_NODE):
         return f"{pods} pods with {gpus} GPUs each are more than one node has"
     rules = pod.spec.get("affinity", "podAntiAffinity") if pod.spec is not None else None
     required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") if rules is not None else None

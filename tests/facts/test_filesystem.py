@@ -292,6 +292,8 @@ def test_claims_are_found_in_other_files_of_the_run(lint_text: Callable[..., Lin
         ("ReadWriteOnce", 1, "Recreate", 1, ""),
         ("ReadWriteOnce", 1, "", 1, "warning"),
         ("ReadWriteOnce", 2, "Recreate", 1, "warning"),
+        ("ReadWriteOnce", 2, "Recreate", 4, "warning"),
+        ("ReadWriteOnce", 2, "Recreate", 8, "error"),
         ("ReadWriteOnce", 3, "Recreate", 8, "error"),
         ("ReadWriteOncePod", 2, "Recreate", 1, "error"),
         ("ReadWriteOncePod", 1, "", 1, "error"),
