@@ -213,14 +213,38 @@ def _plan_start(
         beside=beside,
         objects=objects,
     )
-    mapped = annotation(workload, pod, "model")
+    yield from _completed(base, settings, kv_cache_memory)
+
+
+def _completed(base: Plan, settings: Settings, kv_cache_memory: int | None = None) -> Iterator[Plan]:
+    """A start as its manifest states it → one plan for each accelerator it may land on."""
+    mapped = annotation(base.workload, base.pod, "model") if base.workload and base.pod else None
     if mapped is None and settings.model:
         mapped = Fact(settings.model, Provenance("config", settings.source))
     overrides = dict(settings.models)
     if mapped is not None:
-        engine_model = engine.model.value if engine.model else ""
+        engine_model = base.engine.model.value if base.engine.model else ""
         overrides[engine_model] = mapped.value
     yield from complete(base, settings, overrides, mapped, kv_cache_memory=kv_cache_memory)
+
+
+def replanned(plan: Plan, settings: Settings, engine: EngineConfig, gpus: Fact[int] | None = None) -> tuple[Plan, ...]:
+    """The start of a plan with another configuration of its engine, and with other GPUs where given: one plan for each
+    accelerator it may land on."""
+    from planner.record import replace
+
+    base = replace(
+        plan,
+        engine=engine,
+        gpus_per_pod=gpus or plan.gpus_per_pod,
+        effective=None,
+        model=None,
+        accelerator=None,
+        budget=None,
+        requirement=None,
+        unknown=(),
+    )
+    return tuple(_completed(base, settings))
 
 
 def _engine_config(

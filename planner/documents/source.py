@@ -55,6 +55,12 @@ class Source:
         """The position of a character index."""
         return Position(self.file, *self.locate(index))
 
+    def index_at(self, line: int, column: int) -> int:
+        """The character index of a line and a column, both from 1; the nearest one where there is no such place."""
+        self.locate(0)
+        starts = self._starts or [0]
+        return min(starts[max(0, min(line, len(starts)) - 1)] + max(0, column - 1), len(self.text))
+
     def behind_properties(self, index: int, end: int) -> int:
         """Where a scalar starts behind the anchor and the tag at ``index``, in any order."""
         text = self.text
