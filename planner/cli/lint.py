@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Values for --render of charts.",
 )
+@click.option("--fix", "fix", is_flag=True, help="Make the safe fixes of rules in the files, then report what is left.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also those that a person has to look at.")
+@click.option("--diff", "diff", is_flag=True, help="Show what --fix would change, and change nothing.")
 @click.option("--manifests-only", is_flag=True, help="Pass over files that hold no Kubernetes object (pre-commit).")
 @click.option("--color/--no-color", default=None, help="Colours; by default where stdout is a terminal.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not list what could not be evaluated.")
@@ -71,6 +74,9 @@ def command(
     write_baseline: bool,
     render: bool,
     values: tuple[str, ...],
+    fix: bool,
+    unsafe_fixes: bool,
+    diff: bool,
     manifests_only: bool,
     color: bool | None,
     quiet: bool,
@@ -102,11 +108,26 @@ def command(
     manifests_only = manifests_only or configured.manifests_only
     if write_baseline:
         _write_baseline(paths, configured, config_problems, manifests_only, rendering)
+    format_ = format_ or configured.format or "text"
     try:
-        result = lint_paths(paths, configured, config_problems, manifests_only, rendering)
+        if unsafe_fixes and not (fix or diff):
+            raise click.UsageError("--unsafe-fixes goes with --fix or --diff")
+        if render and (fix or diff):
+            raise click.UsageError("what --render makes is no file to fix: leave one of the two out")
+        if fix or diff:
+            from planner.cli.lint_fix import run as fixed
+
+            result = fixed(paths, configured, config_problems, manifests_only, unsafe_fixes, diff, output)
+        elif format_ == "json" and not render:
+            from planner.cli.lint_fix import with_edits
+
+            result = with_edits(paths, configured, config_problems, manifests_only)
+        else:
+            result = lint_paths(paths, configured, config_problems, manifests_only, rendering)
     except BrokenRule as error:
         raise CannotRun(str(error)) from None
-    format_ = format_ or configured.format or "text"
+    if diff:
+        sys.exit(result.exit_code)
     if color is None:
         color = configured.color
     if color is None:

@@ -37,6 +37,7 @@ def run(
     from planner.suggest.existing import improve
     from planner.suggest.manifests import load
 
+    settings = settings._replace(baseline="")
     try:
         rules = select_rules(settings)
         manifests = load(paths, settings)

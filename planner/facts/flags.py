@@ -19,6 +19,15 @@ _KINDS = ("unknown", "removed", "deprecated", "abbreviated", "foreign", "duplica
 _DOTTED_SINCE = (0, 9, 0)
 #: Beginnings of names that SGLang's own documentation uses throughout.
 _DOCUMENTED = {"sglang": ("--tp", "--dp", "--pp", "--ep")}
+#: Flags whose replacement takes the same values in the same sense, so that one name can stand for the other.
+_SAME = frozenset(
+    (
+        "disable-log-requests", "override-pooler-config", "max-context-len-to-capture", "nsa-prefill", "nsa-decode",
+        "nsa-prefill-backend", "nsa-decode-backend", "mamba-scheduler-strategy", "oltp-traces-endpoint", "grpc-mode",
+        "grpc-http-sidecar-port", "impl", "max-micro-batch-size", "speculative-dflash-draft-window-size",
+        "cuda-graph-max-bs", "cuda-graph-bs", "stream-output",
+    )
+)  # fmt: skip
 #: How alike two names must be for one to be offered in place of the other.
 _ALIKE = 0.7
 
@@ -122,6 +131,7 @@ def _deprecated(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: 
     facts = _base(engine, known, flag, spelling)
     facts["until"] = spec.until or spec.facts.get("removal", "")
     facts["instead"] = known.here.renamed.get(spec.name, "")
+    facts["same"] = bool(facts["instead"]) and spec.name in _SAME
     if spec.until:
         facts["fate"] = f" and is gone in {spec.until}"
     elif facts["until"]:
@@ -141,6 +151,7 @@ def _inactive(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: st
     if gone:
         facts["until"] = gone
         facts["instead"] = known.here.renamed.get(spec.name, "")
+        facts["same"] = bool(facts["instead"]) and spec.name in _SAME
         facts["advice"] = _advice(facts["instead"], "Remove it")
         return Issue("removed", flag, facts)
     if known.wrapped:

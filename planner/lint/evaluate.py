@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.lint.cel import NotKnown, RuleError, Runtime, in_range
-from planner.lint.finding import SEVERITIES, Finding, NotEvaluated
-from planner.lint.message import fill, look_up, printable
+from planner.lint.finding import SEVERITIES, Finding, NotEvaluated, ProposedFix
+from planner.lint.message import fields, fill, look_up, printable
 from planner.lint.rule import BrokenRule, Rule, line_of, whole
 from planner.provenance import Position, Unknown
 from planner.record import NamedTuple
@@ -82,6 +82,9 @@ def evaluate(
                         silenced.add((rule.id, subject.default_position.file))
                     else:
                         finding = _finding(rule, case_number, subject, facts, place, (extra or {}).get("item"))
+                        if whole(rule).fixes:
+                            fixes = tuple(_fixes(whole(rule), facts, runtime, bound_cache[key]))
+                            finding = finding._replace(fixes=fixes)
                         findings.setdefault((finding.rule, finding.position, finding.message), finding)
     return together([Outcome(tuple(findings.values()), tuple(missing.values()), frozenset(silenced))])
 
@@ -105,7 +108,9 @@ def check(rules: Iterable[Rule]) -> None:
     for rule in rules:
         if rule.for_each and rule.for_each.partition(".")[0] not in VARIABLES:
             raise broken(rule, rule.for_each, f"for_each must name a list of {', '.join(VARIABLES)}")
-        for expression in filter(None, (rule.when, *(case.violated for case in rule.cases))):
+        for expression in filter(
+            None, (rule.when, *(case.violated for case in rule.cases), *(fix.when for fix in rule.fixes))
+        ):
             try:
                 runtime.compile(expression)
             except RuleError as error:
@@ -206,6 +211,21 @@ def _gap(rule: Rule, subject: Subject, unknown: Unknown) -> NotEvaluated:
         printable(unknown.remedy),
         unknown.position or subject.default_position,
     )
+
+
+def _fixes(rule: Rule, facts: dict[str, Any], runtime: Runtime, bound: Any) -> Iterator[ProposedFix]:
+    """The fixes whose condition holds, with their arguments filled in; one that lacks a fact is none."""
+    for fix in rule.fixes:
+        try:
+            if fix.when and not runtime.evaluate(fix.when, bound):
+                continue
+        except NotKnown:
+            continue
+        except RuleError as error:
+            raise broken(rule, fix.when, error) from None
+        if all(look_up(facts, path) is not None for _, template in fix.arguments for path in fields(template)):
+            arguments = tuple((name, fill(template, facts)) for name, template in fix.arguments)
+            yield ProposedFix(fix.edit, fix.safety, fill(fix.title, facts), arguments)
 
 
 def _finding(rule: Rule, number: int, subject: Subject, facts: dict[str, Any], place: str, item: Any) -> Finding:

@@ -11,6 +11,15 @@ from planner.record import NamedTuple
 SEVERITIES = ("info", "warning", "error")
 
 
+class ProposedFix(NamedTuple):
+    """An edit that would mend a violation: its name, whether it is ``safe`` or ``unsafe``, what it does, and for what."""
+
+    edit: str
+    safety: str
+    title: str
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
 class Finding(NamedTuple):
     """One violation. ``workload`` is ``Kind/name``; ``fix`` is an edit in the contract's form, or None."""
 
@@ -29,6 +38,8 @@ class Finding(NamedTuple):
     subject: str = ""
     #: folders of the kustomizations or charts that it was found in a rendering of
     rendered_by: tuple[str, ...] = ()
+    #: edits that would mend it, the best first; ``fix`` is the first one that could be made, as text
+    fixes: tuple[ProposedFix, ...] = ()
 
     @property
     def identity(self) -> tuple[str, str, str, str]:

@@ -25,6 +25,7 @@ FUNCTIONS: dict[str, Callable[[Any], str]] = {
     "gib": lambda value: format_gib(float(value)),
     "bytes": lambda value: format_bytes(float(value)),
     "number": _number,
+    "plain": str,
     "percent": lambda value: f"{float(value):.0%}",
     "join": _join,
 }

@@ -19,6 +19,12 @@ try:
 except ImportError:  # a PyYAML without libyaml still reads rules, only slower
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
+#: The edits that a fix can name, and how sure a fix is.
+EDITS = (
+    "rename-flag", "remove-flag", "remove-earlier-flag", "set-flag", "model-as-positional", "copy-resource",
+    "add-shared-memory", "set-image-tag",
+)  # fmt: skip
+SAFETIES = ("safe", "unsafe")
 SCOPES = ("workload", "pod", "container", "engine", "rank")
 CATEGORIES = ("memory", "parallelism", "accelerator", "engine", "kubernetes", "security")
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -43,11 +49,26 @@ class Case(NamedTuple):
     remedy: str = ""
 
 
+class Fix(NamedTuple):
+    """An edit that a rule proposes (``planner.suggest.fixes`` knows how to make each).
+
+    ``safety``: ``safe`` where the edit cannot make anything worse that works now, ``unsafe`` where a person has to look.
+    ``when`` is a CEL expression; ``arguments`` are templates like a message's.
+    """
+
+    edit: str
+    safety: str
+    title: str
+    when: str = ""
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
 class Rule(NamedTuple):
     """A rule as its file states it.
 
     ``needs`` names facts without which the rule is not evaluated; ``when`` says where it applies at all; ``at`` lists
-    places in the order of preference; ``for_each`` is a list of the plan over which ``item`` runs.
+    places in the order of preference; ``for_each`` is a list of the plan over which ``item`` runs; of ``fixes`` the first
+    that applies is taken.
     """
 
     id: str
@@ -67,6 +88,7 @@ class Rule(NamedTuple):
     silenced_by: tuple[str, ...] = ()
     parameters: tuple[tuple[str, Any], ...] = ()
     url: str = ""
+    fixes: tuple[Fix, ...] = ()
 
     @property
     def severities(self) -> tuple[str, ...]:
@@ -168,6 +190,7 @@ def _rule(path: str, text: str, raw: dict[str, Any]) -> Rule:
         silenced_by=_texts(path, text, raw, "silenced_by"),
         parameters=_parameters(path, text, raw),
         url=_text(path, text, raw, "url"),
+        fixes=_fixes(path, text, raw),
     )
 
 
@@ -255,6 +278,29 @@ def _text(path: str, text: str, raw: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise BrokenRule(f"{path}:{_line_of(text, key)}: {key!r} must be text; quote it")
     return value
+
+
+def _fixes(path: str, text: str, raw: dict[str, Any]) -> tuple[Fix, ...]:
+    entries = raw.get("fix") or []
+    found = []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        arguments = entry.get("with") or {} if isinstance(entry, dict) else None
+        if not isinstance(entry, dict) or not isinstance(arguments, dict) or set(entry) - {*Fix._fields, "with"}:
+            raise BrokenRule(f"{path}:{_line_of(text, 'fix')}: 'fix' is a mapping with edit, safety, title, when, with")
+        if entry.get("edit") not in EDITS or entry.get("safety") not in SAFETIES:
+            raise BrokenRule(
+                f"{path}:{_line_of(text, 'edit')}: a fix has an edit ({', '.join(EDITS)}) and is safe or unsafe"
+            )
+        found.append(
+            Fix(
+                entry["edit"],
+                entry["safety"],
+                " ".join(str(entry.get("title") or "").split()),
+                str(entry.get("when") or ""),
+                tuple((str(name), str(value)) for name, value in arguments.items()),
+            )
+        )
+    return tuple(found)
 
 
 def _parameters(path: str, text: str, raw: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -126,8 +126,7 @@ def lint(
 
     def judge(share: int, count: int) -> tuple[Outcome, int, set[str]]:
         plans, engines = plan_workloads(workloads[share::count], settings, objects=extraction.objects)
-        part = together([_judged(rules, part, own) for own, part in _by_settings(plans, settings)])
-        return part, engines, {plan.position.file for plan in plans}
+        return judge_plans(rules, plans, settings), engines, {plan.position.file for plan in plans}
 
     judged = in_shares(judge, shares(len(workloads)))
     outcome = together([part for part, _, _ in judged])
@@ -208,6 +207,11 @@ def _is_kustomization(notice: Notice) -> bool:
 def _is_aside(content: FileContent) -> bool:
     """Whether an input is here only to say that it is a kustomization."""
     return not (content.documents or content.problems) and any(map(_is_kustomization, content.notices))
+
+
+def judge_plans(rules: Sequence[Rule], plans: Sequence[Plan], settings: Settings) -> Outcome:
+    """What the rules say of plans, each by the settings of its file; suppressions not looked at."""
+    return together([_judged(rules, part, own) for own, part in _by_settings(plans, settings)])
 
 
 def _by_settings(plans: Sequence[Plan], settings: Settings) -> Iterator[tuple[Settings, Sequence[Plan]]]:

@@ -88,6 +88,7 @@ class Trial:
     ) -> None:
         self.plan = plans[0]
         self._settings = settings
+        self._own = settings.for_file(self.plan.position.file)
         self._rules = [rule for rule in rules if rule.category == "memory" or rule.id in _TOUCHED or rule.id in GOALS]
         self._ignored = ignored
         self._judged: dict[tuple[tuple[str, Any], ...], tuple[Finding, ...]] = {}
@@ -98,16 +99,15 @@ class Trial:
         """The plans with some flags set to other values."""
         from planner.plan import replanned
 
-        return replanned(self.plan, self._settings, with_flags(self.plan, values), gpus)
+        return replanned(self.plan, self._own, with_flags(self.plan, values), gpus)
 
     def findings(self, values: Mapping[str, Any], gpus: Fact[int] | None = None) -> tuple[Finding, ...]:
         """What the rules say of the plans with these values."""
-        from planner.lint.evaluate import evaluate
-        from planner.lint.run import _subjects
+        from planner.lint.run import judge_plans
 
         key = (*sorted(values.items()), ("", gpus.value if gpus else None))
         if key not in self._judged:
-            outcome = evaluate(self._rules, _subjects(self.plans(values, gpus)), self._settings.parameters)
+            outcome = judge_plans(self._rules, self.plans(values, gpus), self._settings)
             self._judged[key] = tuple(finding for finding in outcome.findings if finding.rule not in self._ignored)
         return self._judged[key]
 

@@ -189,8 +189,7 @@ def _has(flag: str, value: str, plan: Plan) -> bool:
 
 
 def _findings(manifests: Manifests, names: Collection[str], rules: Sequence[Rule]) -> list[Finding]:
-    from planner.lint.evaluate import evaluate
-    from planner.lint.run import _subjects
+    from planner.lint.run import judge_plans
 
     plans = [plan for group in manifests.plans(names).values() for plan in group]
-    return list(evaluate(rules, _subjects(plans), manifests.settings.parameters).findings)
+    return list(judge_plans(rules, plans, manifests.settings).findings)

@@ -203,7 +203,7 @@ def _add_item(file: str, text: str, sequence: Sequence, name: str, value: str | 
     if value is not None and _two_words(contents):
         forms.reverse()
     for form in forms:
-        edit = yaml_edits.insert_items(text, sequence, list(form), like)
+        edit = yaml_edits.insert_items(text, sequence, form, like)
         if edit is not None:
             yield Proposal(file, (edit,), (Expected("items", [], list(form)),))
 

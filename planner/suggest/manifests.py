@@ -43,20 +43,24 @@ class Meant(NamedTuple):
 
 
 class Manifests:
-    """The files of a run. ``contents`` and ``texts`` are those after the edits that have been accepted."""
+    """The files of a run. ``contents`` and ``texts`` are those after the edits that have been accepted; ``texts`` has only
+    the files that may be edited: in UTF-8, without a syntax error."""
 
     def __init__(self, inputs: Sequence[Input], contents: Sequence[FileContent], settings: Settings) -> None:
         self.inputs = {one.file: one for one in inputs}
         self.settings = settings
-        self.contents = {content.file: content for content in contents}
+        self.contents: dict[str, FileContent] = {}
+        for number, content in enumerate(contents):
+            # A name that cannot be read may be given twice; only its problems are of interest then.
+            self.contents[content.file if content.file not in self.contents else f"{content.file}\0{number}"] = content
         self.before: dict[str, str] = {}
         for one in inputs:
             text = decoded(one.data)
-            content = self.contents.get(one.file)
-            if text is not None and content is not None and content.documents and _spells(content, text):
+            known = self.contents.get(one.file)
+            if text is not None and known is not None and _editable(known, text):
                 self.before[one.file] = text
         self.texts = dict(self.before)
-        self.accepted = 0
+        self.last: Proposal | None = None
         self._planned: dict[tuple[str, ...], dict[Key, list[Plan]]] = {}
         self._scopes: dict[Key, tuple[str, ...]] = {}
         self._all: dict[Key, list[Plan]] = {}
@@ -131,7 +135,7 @@ class Manifests:
         wrong = _unlike(old, new, meant)
         if wrong:
             return wrong
-        self.accepted += 1
+        self.last = proposal
         self._accept(proposal.file, text, content, names, new)
         return ""
 
@@ -183,46 +187,27 @@ class Manifests:
 
 def load(paths: Sequence[str], settings: Settings, prefilter: bool = False) -> Manifests:
     """The inputs behind ``paths``, chosen as ``planner.documents.inputs`` chooses them."""
-    import sys
-
-    from planner.documents.discover import discover
-    from planner.documents.read import LARGEST, may_hold_workload, read_bytes
-    from planner.documents.read import load as load_file
+    from planner.documents.inputs import read_all
 
     inputs: list[Input] = []
     contents: list[FileContent] = []
-    noticed: set[object] = set()
-    for source in discover(paths, settings.exclude):
-        if source.problem is not None:
-            contents.append(FileContent(source.file, (), (source.problem,), ()))
-            continue
-        if source.notice is not None:
-            contents.append(FileContent(source.file, (), (), (source.notice,)))
-            continue
-        if source.path is None:
-            data = sys.stdin.buffer.read(LARGEST + 1)
-            inputs.append(Input(source.file, None, data, "it is standard input"))
-            contents.append(read_bytes(data, source.file))
-            continue
-        loaded = load_file(source.path, source.file)
-        if isinstance(loaded, Problem):
-            contents.append(FileContent(source.file, (), (loaded,), ()))
-            continue
-        if (prefilter or not source.named) and not may_hold_workload(loaded, source.file):
-            continue
-        content = read_bytes(loaded, source.file, source.path)
-        if content.notices and set(content.notices) <= noticed:
-            continue
-        noticed.update(content.notices)
-        link = os.path.islink(source.path)
-        why = "a symbolic link; name the file that it leads to" if link else ""
-        inputs.append(Input(source.file, None if link else os.path.abspath(source.path), loaded, why))
+    for content, source, data in read_all(paths, settings.exclude, prefilter):
         contents.append(content)
+        if data is None:
+            continue
+        path, why = source.path, ""
+        if path is None:
+            why = "it is standard input"
+        elif os.path.islink(path):
+            path, why = None, "a symbolic link; name the file that it leads to"
+        inputs.append(Input(source.file, os.path.abspath(path) if path else None, data, why))
     return Manifests(inputs, contents, settings)
 
 
-def _spells(content: FileContent, text: str) -> bool:
-    """Whether the places of a file are those of its text: reading JSON may write its escapes anew."""
+def _editable(content: FileContent, text: str) -> bool:
+    """Whether a file was read whole, and its places are those of its text: reading JSON may write its escapes anew."""
+    if not content.documents or content.problems:
+        return False
     return content.documents[0].root._source.text == text
 
 

@@ -55,7 +55,10 @@ def differences(before: Raw, after: Raw, path: tuple[str | int, ...] = ()) -> It
 
 def _items(before: Items, after: Items, path: tuple[str | int, ...]) -> Iterator[Difference]:
     old, new = before.items, after.items
-    if len(old) == len(new):
+    same = len(old) == len(new)
+    if same and _moved(old, new):
+        same = False
+    if same:
         for number, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, (*path, number))
         return
@@ -69,6 +72,26 @@ def _items(before: Items, after: Items, path: tuple[str | int, ...]) -> Iterator
     gone = [plain(item) for item in old[first : len(old) - last]]
     added = [plain(item) for item in new[first : len(new) - last]]
     yield Difference("items", (*path, first), gone, added, before.start)
+
+
+def _moved(old: list[Raw], new: list[Raw]) -> bool:
+    """Whether several words of a list are others now, which is one change of the list and not several of its words."""
+    pairs = list(zip(old, new, strict=True))
+    return sum(1 for one, other in pairs if _differ(one, other)) > 1 and all(
+        isinstance(one, tuple) for one in (*old, *new)
+    )
+
+
+def between(old: list[Any], new: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What one list has that the other has not, between what both begin and end with."""
+    shorter = min(len(old), len(new))
+    first = 0
+    while first < shorter and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < shorter - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    return old[first : len(old) - last], new[first : len(new) - last]
 
 
 def _differ(before: Raw, after: Raw) -> bool:
@@ -180,7 +203,8 @@ def command_of(plan: Plan, without: frozenset[str] = frozenset()) -> Any:
         engine.model.value if engine.model else None,
         engine.platform,
         tuple((flag.name, str(flag.value), flag.known) for flag in engine.given if flag.name not in without),
-        tuple(word.text for word in engine.positionals),
+        # A model may be given as a flag or as the first argument.
+        () if "model" in without else tuple(word.text for word in engine.positionals),
         # The words that this variable holds are compared as arguments.
         tuple(sorted((name, fact.value) for name, fact in engine.env.items() if name != ADDITIONAL)),
         plan.gpus_per_pod.value if plan.gpus_per_pod else None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence as Many
 from typing import Any
 
 from planner.documents.scalars import resolve
@@ -44,7 +44,7 @@ def _line_stop(text: str, index: int) -> int:
     return stop - 1 if stop > index and text[stop - 1] == "\r" else stop
 
 
-def spelled(value: str, style: str, flow: bool = False) -> str | None:
+def spelled(value: str, style: str) -> str | None:
     """A string as a scalar of a style: plain, ``'`` or ``"``; plain gives way to quotes where it would be no string. None
     where no such scalar can hold it."""
     if not value.isprintable():
@@ -71,26 +71,56 @@ def _json_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _block_lines(value: Any, indent: str) -> list[str]:
-    """A mapping in block style; its first line without the indentation, which whoever opens it writes."""
+def _block(value: dict[str, Any]) -> list[str]:
+    """The lines of a mapping in block style, without indentation."""
     lines: list[str] = []
     for key, item in value.items():
         if isinstance(item, dict) and item:
-            inner = indent + "  "
-            first, *rest = _block_lines(item, inner)
-            lines += [f"{key}:", inner + first, *rest]
+            lines += [f"{key}:", *("  " + line for line in _block(item))]
+        elif isinstance(item, list) and item and all(isinstance(entry, dict) for entry in item):
+            lines.append(f"{key}:")
+            for entry in item:
+                first, *rest = _block(entry)
+                lines += ["  - " + first, *("    " + line for line in rest)]
         else:
             lines.append(f"{key}: {_plain_value(item)}")
-    return [lines[0], *(line if line.startswith(indent + " ") else indent + line for line in lines[1:])]
+    return lines
 
 
 def insert_items(
-    text: str, sequence: Sequence, values: list[str | dict[str, Any]], like: Scalar | None = None
+    text: str, sequence: Sequence, values: Many[str | dict[str, Any]], like: Scalar | None = None
 ) -> Edit | None:
     """Items behind the last one of a list, with the quotes of ``like``. None where the layout is not understood."""
     if not sequence.items:
         return None
-    last = sequence.items[-1]
+    items = _written(text, sequence, values, like)
+    if items is None:
+        return None
+    end = end_of(sequence.items[-1], text)
+    if sequence.flow:
+        separator = _separator(text, sequence)
+        return Edit(end, end, "".join(separator + item for item in items))
+    return _lines_behind(text, end, items)
+
+
+def insert_before(text: str, sequence: Sequence, number: int, value: str, like: Scalar | None = None) -> Edit | None:
+    """An item in front of another one of a list. None where the layout is not understood."""
+    items = _written(text, sequence, [value], like)
+    start = start_of(sequence.items[number])
+    if items is None:
+        return None
+    if sequence.flow:
+        return Edit(start, start, items[0] + ", ")
+    line = _line_start(text, start)
+    if _DASH.fullmatch(text, line, start) is None:
+        return None
+    return Edit(line, line, items[0] + line_end(text))
+
+
+def _written(
+    text: str, sequence: Sequence, values: Many[str | dict[str, Any]], like: Scalar | None
+) -> list[str] | None:
+    """Items as the list has them: whole lines of a block list, what stands between commas in flow style."""
     style = like[1] if like is not None else ""
     items: list[str] = []
     if sequence.flow:
@@ -99,30 +129,25 @@ def insert_items(
             if isinstance(value, dict):
                 items.append(_json_value(value) if is_json else _plain_value(value))
             else:
-                item = spelled(value, '"' if is_json else style, flow=True)
+                item = spelled(value, '"' if is_json else style)
                 if item is None:
                     return None
                 items.append(item)
-        separator = _separator(text, sequence)
-        end = end_of(last, text)
-        return Edit(end, end, "".join(separator + item for item in items))
+        return items
     dash = _dash(text, sequence)
     if dash is None:
         return None
     indent, gap = dash
     for value in values:
         if isinstance(value, dict):
-            inner = indent + " " + gap
-            items += [
-                f"{indent}-{gap}" + line if not number else line
-                for number, line in enumerate(_block_lines(value, inner))
-            ]
+            first, *rest = _block(value)
+            items += [f"{indent}-{gap}{first}", *(f"{indent} {gap}{line}" for line in rest)]
         else:
             item = spelled(value, style)
             if item is None:
                 return None
             items.append(f"{indent}-{gap}{item}")
-    return _lines_behind(text, end_of(last, text), items)
+    return items
 
 
 def _lines_behind(text: str, index: int, lines: list[str]) -> Edit:
@@ -197,14 +222,7 @@ def insert_pair(text: str, mapping: Mapping, key: str, value: Any) -> Edit | Non
         return Edit(end, end, _separator(text, mapping) + written)
     indent = " " * (own[0][0][3] - _line_start(text, own[0][0][3]))
     end = max(end_of(last_value, text), last_key[4])
-    if isinstance(value, list):
-        lines = [f"{indent}{key}:"]
-        for item in value:
-            rows = _block_lines(item, indent + "    ") if isinstance(item, dict) else [_plain_value(item)]
-            lines += [f"{indent}  - " + rows[0], *rows[1:]]
-    else:
-        first, *rest = _block_lines({key: value}, indent)
-        lines = [indent + first, *rest]
+    lines = [indent + line for line in _block({key: value})]
     return _lines_behind(text, end, lines)
 
 
@@ -239,18 +257,3 @@ def replace_scalar(text: str, scalar: Scalar, value: str) -> Edit | None:
     if not _PLAIN.fullmatch(value) or type(resolve(value, True, tag)) is not type(resolve(content, True, tag)):
         return None
     return Edit(start, end, value)
-
-
-def scalars_in(raw: Raw) -> Iterator[Scalar]:
-    """Every scalar of a tree, keys included."""
-    waiting = [raw]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tuple):
-            yield node
-        elif isinstance(node, Sequence):
-            waiting.extend(node.items)
-        else:
-            for key, value in node.pairs.values():
-                yield key
-                waiting.append(value)
