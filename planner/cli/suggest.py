@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +81,8 @@ def command(
             raise click.UsageError("several accelerators are compared for a new deployment only: --model")
         if not arguments:
             raise click.UsageError("name manifests (planner suggest deploy/), or a new deployment with --model")
-        run = _of_files()
+        from planner.cli.suggest_files import run
+
         sys.exit(
             run(
                 arguments,
@@ -100,17 +99,6 @@ def command(
     if problems:
         raise CannotRun("; ".join(f"{problem.position}: {problem.message}" for problem in problems))
     sys.exit(_new(arguments, accelerator, format_, output, configured, wanted))
-
-
-def _of_files() -> Callable[..., int]:
-    """What changes existing manifests."""
-    try:
-        run: Callable[..., int] = import_module("planner.cli.suggest_files").run
-    except ModuleNotFoundError:
-        raise CannotRun(
-            "changes to existing manifests cannot be suggested yet, only a new deployment: --model"
-        ) from None
-    return run
 
 
 def _new(

@@ -135,17 +135,22 @@ def with_fixes(manifests: Manifests, rules: Sequence[Rule], result: LintResult) 
     for key, plans in manifests.plans().items():
         keys.setdefault(label(plans[0]), []).append(key)
     found = []
+    before: dict[tuple[str, ...], LintResult] = {}
     for finding in result.findings:
         fix = None
         for key in keys.get((finding.workload, finding.container), ()) if finding.fixes else ():
-            fix = fix or _as_json(manifests, key, finding, rules)
+            names = manifests.scope(key)
+            if names not in before:
+                before[names] = _scope_result(manifests, key, rules)
+            fix = fix or _as_json(manifests, key, finding, rules, before[names])
         found.append(finding if fix is None else finding._replace(fix=fix))
     return replace(result, findings=tuple(found))
 
 
-def _as_json(manifests: Manifests, key: Key, finding: Finding, rules: Sequence[Rule]) -> dict[str, Any] | None:
+def _as_json(
+    manifests: Manifests, key: Key, finding: Finding, rules: Sequence[Rule], before: LintResult
+) -> dict[str, Any] | None:
     start = manifests.mark()
-    before = _scope_result(manifests, key, rules)
     for fix in finding.fixes:
         if not _made(manifests, key, finding, fix, rules, before):
             continue

@@ -64,6 +64,7 @@ class Manifests:
         self._planned: dict[tuple[str, ...], dict[Key, list[Plan]]] = {}
         self._scopes: dict[Key, tuple[str, ...]] = {}
         self._all: dict[Key, list[Plan]] = {}
+        self._places: dict[str, tuple[FileContent, Places]] = {}
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
@@ -97,8 +98,8 @@ class Manifests:
     # -- edits ---------------------------------------------------------------------------------------------------------
 
     def files(self) -> Files:
-        """The texts as they are now, and the scalars in them."""
-        return Files(self.texts, {name: Places(self.contents[name].documents) for name in self.texts})
+        """The texts as they are now, and the scalars in them, found when a file is asked for."""
+        return Files(self.texts, _PlacesByFile(self.contents, self._places))
 
     def attempt(self, proposals: Iterator[Proposal], meant: Meant) -> str:
         """Accepts the first proposal that does what is meant and nothing else; otherwise says why there is none."""
@@ -183,6 +184,23 @@ class Manifests:
             except CannotWrite as error:
                 problems.append(Problem(Position(name, 1, 1), f"not written: {error}"))
         return written, problems
+
+
+class _PlacesByFile(dict[str, Places]):
+    """The scalars of files, by name; those of a content that has been looked at before are kept."""
+
+    def __init__(self, contents: dict[str, FileContent], known: dict[str, tuple[FileContent, Places]]) -> None:
+        super().__init__()
+        self._contents = contents
+        self._known = known
+
+    def __missing__(self, name: str) -> Places:
+        content = self._contents[name]
+        known = self._known.get(name)
+        if known is None or known[0] is not content:
+            known = self._known[name] = (content, Places(content.documents))
+        self[name] = known[1]
+        return known[1]
 
 
 def load(paths: Sequence[str], settings: Settings, prefilter: bool = False) -> Manifests:

@@ -15,7 +15,10 @@ from planner.suggest.patch import Edit
 
 #: A line that only opens list items: ``  - ``, with an anchor or a tag behind.
 _DASH = re.compile(r"([ ]*)-([ ]+)(?:[&!][^\s,\[\]{}]*[ ]+)*")
-_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+-]*|--?[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
+#: Text that is the same plain and quoted, in block and in flow style.
+_PLAIN = re.compile(
+    r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+-]|:(?=[A-Za-z0-9/]))*|--?[A-Za-z0-9](?:[A-Za-z0-9_./@+=-]|:(?=[A-Za-z0-9/]))*"
+)
 
 
 def line_end(text: str) -> str:
