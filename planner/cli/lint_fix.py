@@ -65,4 +65,4 @@ def with_edits(
     rules = select_rules(settings)
     manifests = load(paths or (".",), settings, manifests_only)
     result = lint(list(manifests.contents.values()), rules, settings, problems)
-    return with_fixes(manifests, rules, result)
+    return with_fixes(manifests, result)

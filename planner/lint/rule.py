@@ -289,7 +289,7 @@ def _fixes(path: str, text: str, raw: dict[str, Any]) -> tuple[Fix, ...]:
             raise BrokenRule(f"{path}:{_line_of(text, 'fix')}: 'fix' is a mapping with edit, safety, title, when, with")
         if entry.get("edit") not in EDITS or entry.get("safety") not in SAFETIES:
             raise BrokenRule(
-                f"{path}:{_line_of(text, 'edit')}: a fix has an edit ({', '.join(EDITS)}) and is safe or unsafe"
+                f"{path}:{max(_line_of(text, 'fix'), _line_of(text, 'edit'))}: a fix has an edit ({', '.join(EDITS)}) and is safe or unsafe"
             )
         found.append(
             Fix(

@@ -45,13 +45,25 @@ _SAME = (
     ("max-num-batched-tokens", "chunked-prefill-size"),
     ("tensor-parallel-size", "tp-size", "tp"),
 )
-#: At most so many flags change together.
-_MOST_CHANGES = 3
 #: What a suggestion leaves, if there is any way to: requests at a time, tokens of the length, and the share of the length
-#: that is there now. Later bounds hold only where those before give nothing.
-_BOUNDS = ((8, 8192, 4), (4, 2048, 16), (1, 512, 1 << 20))
+#: that is there now (its denominator). Less than the last bounds is no use to anybody: then it takes more than flags.
+_GENEROUS, _MODEST, _ANY = (8, 8192, 8), (4, 2048, 16), (2, 1024, 64)
+#: The order of the search: bounds and number of changes. Few changes go before generous bounds, except that two
+#: tolerable changes are better than one that leaves next to nothing.
+_STAGES = (
+    (_GENEROUS, 1), (_GENEROUS, 2), (_MODEST, 1), (_MODEST, 2), (_GENEROUS, 3), (_MODEST, 3), (_ANY, 1), (_ANY, 2), (_ANY, 3),
+)  # fmt: skip
 #: A share of the device that no suggestion goes beyond.
 _MOST_UTILIZATION = 0.97
+
+
+#: Levers that can make something else worse.
+_OPTIONAL = frozenset(
+    (
+        "gpu-memory-utilization", "mem-fraction-static", "tensor-parallel-size", "kv-cache-dtype", "watermark",
+        "max-num-batched-tokens", "chunked-prefill-size",
+    )
+)  # fmt: skip
 
 
 class Change(NamedTuple):
@@ -228,16 +240,42 @@ def kept(name: str, keep: Collection[str]) -> bool:
 
 def _smallest(trial: Trial, keep: Collection[str], level: int) -> dict[str, Any] | None:
     """The first set of values, by number and harm, that reaches a level; generous bounds first."""
-    for bounds in _BOUNDS:
-        usable = [lever for lever in _levers(trial, *bounds) if lever.values and not kept(lever.flag, keep)]
-        for size in range(1, min(_MOST_CHANGES, len(usable)) + 1):
-            for chosen in combinations(usable, size):
-                if len({lever.flag for lever in chosen}) < size:
-                    continue
-                values = {lever.flag: lever.values[-1] for lever in chosen}
-                if not trial.missed(values, level):
-                    return _mildest(trial, chosen, values, level)
+    usable: dict[tuple[int, int, int], list[Lever]] = {}
+    hopeless: bool | None = None
+    for bounds, size in _STAGES:
+        if size > 2:
+            # Many sets to try: first, whether all levers together would do.
+            hopeless = _hopeless(trial, keep, level) if hopeless is None else hopeless
+            if hopeless:
+                continue
+        if bounds not in usable:
+            levers = _levers(trial, *bounds)
+            usable[bounds] = [lever for lever in levers if lever.values and not kept(lever.flag, keep)]
+        for chosen in combinations(usable[bounds], size):
+            if len({lever.flag for lever in chosen}) < size:
+                continue
+            values = {lever.flag: lever.values[-1] for lever in chosen}
+            if not trial.missed(values, level):
+                return _mildest(trial, chosen, values, level)
     return None
+
+
+def _hopeless(trial: Trial, keep: Collection[str], level: int) -> bool:
+    """Whether not even all levers together, each at its strongest, reach a level: a search of every set would find nothing.
+
+    Values exclude each other or are not supported (a share that goes up or down, another cache type, idle GPUs), so that
+    these are tried in every combination.
+    """
+    levers = [lever for lever in _levers(trial, *_ANY) if lever.values and not kept(lever.flag, keep)]
+    always = {lever.flag: lever.values[-1] for lever in levers if lever.flag not in _OPTIONAL}
+    optional = [lever for lever in levers if lever.flag in _OPTIONAL]
+    for size in range(len(optional) + 1):
+        for chosen in combinations(optional, size):
+            if len({lever.flag for lever in chosen}) < size:
+                continue
+            if not trial.missed({**always, **{lever.flag: lever.values[-1] for lever in chosen}}, level):
+                return False
+    return True
 
 
 def _mildest(trial: Trial, chosen: Sequence[Lever], values: dict[str, Any], level: int) -> dict[str, Any]:

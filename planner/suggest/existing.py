@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.provenance import Position
     from planner.report.result import LintResult
+    from planner.settings import Settings
 
 #: Searches of one container: each starts where the one before has ended, and the last finds nothing more.
 _ROUNDS = 4
@@ -42,8 +43,10 @@ class Advice(NamedTuple):
 def improve(manifests: Manifests, rules: Sequence[Rule], keep: Collection[str] = ()) -> tuple[Advice, ...]:
     """Changes the texts of ``manifests`` so that their engines keep the reserve; what was found for each container that
     does not. Raises BrokenRule."""
-    before = linted(manifests, rules)
-    wanted = {(f.workload, f.container) for f in before.findings if f.rule in GOALS}
+    every = every_rule(manifests)
+    before = linted(manifests, every)
+    goals = GOALS & {rule.id for rule in rules}
+    wanted = {(f.workload, f.container) for f in before.findings if f.rule in goals}
     if not wanted:
         return ()
     suppressed: dict[tuple[str, str], set[str]] = {}
@@ -54,10 +57,10 @@ def improve(manifests: Manifests, rules: Sequence[Rule], keep: Collection[str] =
     for key, plans in manifests.plans().items():
         who = label(plans[0])
         if who in wanted:
-            advice = _improve_one(manifests, key, rules, keep, suppressed.get(who, set()))
+            advice = _improve_one(manifests, key, every, keep, suppressed.get(who, set()) | (GOALS - goals))
             if advice.changes or advice.left or advice.refused:  # else another container of this name was meant
                 found.append(advice)
-    if manifests.changed and worse(everything(before), everything(linted(manifests, rules))):
+    if manifests.changed and worse(everything(before), everything(linted(manifests, every))):
         # No single change does harm, or it would not have been accepted; together they might.
         manifests.back_to(start)
         reason = "all changes together would violate rules that hold now"
@@ -75,7 +78,19 @@ def linted(manifests: Manifests, rules: Sequence[Rule]) -> LintResult:
     """A lint run over the texts as they are now."""
     from planner.lint.run import lint
 
-    return lint(list(manifests.contents.values()), rules, manifests.settings)
+    return lint(list(manifests.contents.values()), rules, unfiltered(manifests.settings))
+
+
+def every_rule(manifests: Manifests) -> tuple[Rule, ...]:
+    """All rules there are, whatever the run selects: a change must not violate one that nobody looks at now."""
+    from planner.lint.run import select_rules
+
+    return select_rules(unfiltered(manifests.settings))
+
+
+def unfiltered(settings: Settings) -> Settings:
+    """The settings with no rule left out, and nothing known from a baseline."""
+    return settings._replace(select=(), ignore=(), baseline="")
 
 
 def worse(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
@@ -192,4 +207,4 @@ def _findings(manifests: Manifests, names: Collection[str], rules: Sequence[Rule
     from planner.lint.run import judge_plans
 
     plans = [plan for group in manifests.plans(names).values() for plan in group]
-    return list(judge_plans(rules, plans, manifests.settings).findings)
+    return list(judge_plans(rules, plans, unfiltered(manifests.settings)).findings)

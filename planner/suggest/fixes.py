@@ -6,14 +6,14 @@ One function for each edit that a rule file can name (``planner.lint.rule.EDITS`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.documents.tree import Mapping as Pairs
 from planner.documents.tree import Sequence as Items
 from planner.record import NamedTuple
 from planner.suggest import flag_edits, yaml_edits
-from planner.suggest.existing import everything, label, linted, proposals, worse
+from planner.suggest.existing import every_rule, everything, label, linted, proposals, unfiltered, worse
 from planner.suggest.flag_edits import Files, Proposal
 from planner.suggest.manifests import Key, Manifests, Meant
 from planner.suggest.patch import Edit
@@ -54,14 +54,16 @@ class Tried(NamedTuple):
 
 def fix_all(manifests: Manifests, rules: Sequence[Rule], unsafe: bool) -> tuple[Fixed, ...]:
     """Makes every fix that can be made, safe ones only unless ``unsafe``. Raises BrokenRule."""
-    first = linted(manifests, rules)
-    wanted = {(f.workload, f.container) for f in first.findings if _usable(f, unsafe)}
+    every = every_rule(manifests)
+    first = linted(manifests, every)
+    ids = {rule.id for rule in rules}
+    wanted = {(f.workload, f.container) for f in first.findings if f.rule in ids and _usable(f, unsafe)}
     fixed: list[Fixed] = []
     start = manifests.mark()
     for key, plans in manifests.plans().items():
         if label(plans[0]) in wanted:
-            fixed += _fix_one(manifests, key, rules, unsafe)
-    if manifests.changed and worse(everything(first), everything(linted(manifests, rules))):
+            fixed += _fix_one(manifests, key, every, ids, unsafe)
+    if manifests.changed and worse(everything(first), everything(linted(manifests, every))):
         manifests.back_to(start)
         return ()
     return tuple(fixed)
@@ -71,19 +73,15 @@ def _usable(finding: Finding, unsafe: bool) -> bool:
     return any(unsafe or fix.safety == "safe" for fix in finding.fixes)
 
 
-def _fix_one(manifests: Manifests, key: Key, rules: Sequence[Rule], unsafe: bool) -> Iterator[Fixed]:
+def _fix_one(
+    manifests: Manifests, key: Key, rules: Sequence[Rule], ids: Collection[str], unsafe: bool
+) -> Iterator[Fixed]:
     tried: set[tuple[str, str, tuple[str, ...]]] = set()
     for _ in range(_MOST):
         result = _scope_result(manifests, key, rules)
         who = label(manifests.plans(manifests.scope(key))[key][0])
-        finding = next(
-            (
-                f
-                for f in result.findings
-                if (f.workload, f.container) == who and _usable(f, unsafe) and _id(f) not in tried
-            ),
-            None,
-        )
+        found = [f for f in result.findings if f.rule in ids and (f.workload, f.container) == who]
+        finding = next((f for f in found if _usable(f, unsafe) and _id(f) not in tried), None)
         if finding is None:
             return
         tried.add(_id(finding))
@@ -101,7 +99,7 @@ def _scope_result(manifests: Manifests, key: Key, rules: Sequence[Rule]) -> Lint
     from planner.lint.run import lint
 
     names = manifests.scope(key)
-    return lint([manifests.contents[name] for name in names], rules, manifests.settings)
+    return lint([manifests.contents[name] for name in names], rules, unfiltered(manifests.settings))
 
 
 def _made(
@@ -125,12 +123,13 @@ def _attempted(manifests: Manifests, key: Key, finding: Finding, fix: ProposedFi
     return tried is not None and not manifests.attempt(tried.proposals, Meant(key, tried.flags, tried.holds))
 
 
-def with_fixes(manifests: Manifests, rules: Sequence[Rule], result: LintResult) -> LintResult:
+def with_fixes(manifests: Manifests, result: LintResult) -> LintResult:
     """The result with ``fix`` of every finding that can be mended: the edits of text that do it, tried and taken back."""
     from planner.record import replace
 
     if not any(finding.fixes for finding in result.findings):
         return result
+    rules = every_rule(manifests)
     keys: dict[tuple[str, str], list[Key]] = {}
     for key, plans in manifests.plans().items():
         keys.setdefault(label(plans[0]), []).append(key)
