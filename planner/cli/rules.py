@@ -51,6 +51,10 @@ def _page(rule: Rule) -> str:
 
     parts = [f"{rule.id}  ({rule.category}, {'/'.join(rule.severities)})", "", rule.title, "", f"Says:  {rule.message}"]
     parts += ["", "Why:   " + " ".join(rule.why.split()), "", f"Fix:   {rule.remedy}"]
+    for fix in rule.fixes:
+        parts.append(
+            f"       {fix.title} ({fix.safety}: planner lint --fix{'' if fix.safety == 'safe' else ' --unsafe-fixes'})"
+        )
     if rule.references:
         parts += ["", "See:   " + "; ".join(rule.references)]
     parts += ["", f"Quiet: # planner: ignore[{rule.id}] reason    (on the line, or on the container's name)"]
@@ -83,6 +87,7 @@ def _json(rules: list[Rule], with_examples: bool) -> str:
             "message": rule.message,
             "why": rule.why,
             "remedy": rule.remedy,
+            "fixes": [{"title": fix.title, "safety": fix.safety} for fix in rule.fixes],
             "references": list(rule.references),
             "url": page_of(rule),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -137,3 +138,15 @@ def test_control_characters_of_a_manifest_do_not_reach_the_terminal(run: Run, fo
     result = run("suggest", "llm.yaml")
     assert "\x1b" not in result.stderr
     assert "\n::error" not in result.stderr
+
+
+def test_the_readme_shows_what_it_prints(run: Run, folder: Path) -> None:
+    project = Path(__file__).resolve().parents[2]
+    shown = re.findall(
+        r"<!-- change command -->\n```sh\nplanner (.*?)\n```.*?```diff\n(.*?)```",
+        (project / "README.md").read_text(),
+        re.DOTALL,
+    )
+    (folder / "examples").symlink_to(project / "examples")
+    ((command, diff),) = shown
+    assert run(*command.split()).stdout == diff
