@@ -297,7 +297,7 @@ class _Resolver(Resolver):
             found.append(("page_size", settled.block_size))
         if settled.window_pool:
             found.append(("swa_full_tokens_ratio", self._setting("swa-full-tokens-ratio", settled.window_ratio)))
-        if self.model.is_hybrid:
+        if _has_states(self.model):
             found += [
                 ("mamba_full_memory_ratio", self._setting("mamba-full-memory-ratio", settled.state_ratio)),
                 ("mamba_ssm_dtype", self._setting("mamba-ssm-dtype", settled.state_dtype)),
@@ -706,7 +706,7 @@ class _Resolver(Resolver):
         elif "fa4" in backends and blackwell and not self.latent:
             forced = 128
         elif given is None and blackwell and self.version >= (0, 5, 4) and backends == {None}:
-            recurrent = self.model.is_hybrid
+            recurrent = _has_states(self.model)
             if not recurrent:
                 return self._default(name, 64, "TensorRT-LLM attention kernels on this device")
         if forced:
@@ -779,7 +779,7 @@ class _Resolver(Resolver):
 
     def _state_strategy(self, overlap: bool, page: int) -> str:
         """What the prefix cache does with recurrent states; empty where there are none."""
-        if not self.model.is_hybrid:
+        if not _has_states(self.model):
             return ""
         return strategy(
             self.version,
@@ -879,6 +879,13 @@ def driver_mib(accelerator: Accelerator | None) -> int:
 def _env_number(config: EngineConfig, name: str, default: int) -> int:
     text = env_text(config, name) or ""
     return int(text) if text.isdigit() and len(text) < 9 else default
+
+
+def _has_states(model: ModelArchitecture) -> bool:
+    """Whether some layers keep a recurrent state, instead of a cache or beside one (Falcon-H1)."""
+    from planner.models.architecture import RecurrentState
+
+    return any(isinstance(x.attention, RecurrentState) or x.state is not None for x in model.layers)
 
 
 def _has_indexer(model: ModelArchitecture) -> bool:

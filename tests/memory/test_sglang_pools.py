@@ -293,6 +293,15 @@ def test_state_slots_of_one_request(line: str, version: str, architecture: str, 
     assert config.async_scheduling.value == ("disable-overlap" not in line and each != 3)
 
 
+def test_states_beside_attention() -> None:
+    """Falcon-H1's layers have both: the same slots, and pages of one token before 0.5.14."""
+    of = model([FullAttention(16, 4, 256, 256)] * 8, architecture="FalconH1ForCausalLM")
+    of = replace(of, layers=tuple(layer._replace(state=DELTA) for layer in of.layers))
+    before, per_token = settle("", "0.5.12", of, B200)
+    assert (before.slots_per_request, before.block_size.value, per_token.state_layers) == (3, 1, 8)
+    assert settle("", "0.5.14", of, B200)[0].slots_per_request == 5
+
+
 def test_cache_of_block_drafts() -> None:
     """By layers of the target up to 0.5.17, with bytes of their own after; beside windows only after."""
     of = model([FullAttention(32, 8, 128, 128)] * 36)
