@@ -194,16 +194,16 @@ def _draft(
 ) -> tuple[int, tuple[str, ...]]:
     """Bytes that a draft's cache adds to every token where it is charged, and what is not known of it.
 
-    EAGLE drafts and models of their own are charged by their number of layers with the target's bytes per layer (0.5.14 and
-    later). Block drafts (DFLASH, DSPARK) are charged so from 0.5.11 to 0.5.17, where the target has no pool for windows, and
-    with bytes of their own from 0.5.18.
+    EAGLE drafts and models of their own are charged by their number of layers with the target's bytes per layer: from 0.5.14,
+    where the target has a pool for windows from 0.5.15. Block drafts (DFLASH, DSPARK) are charged so from 0.5.11 to 0.5.17,
+    where the target has no pool for windows, and with bytes of their own from 0.5.18.
     """
     method = config.speculative_method
     if not method or method == "ngram" or not layers:
         return 0, ()
     if method in BLOCK_DRAFTS:
         return _block_draft(config, full, layers, windows, draft)
-    if config.version < (0, 5, 14):
+    if config.version < ((0, 5, 15) if windows else (0, 5, 14)):
         return 0, ()
     if draft is not None and config.speculative_model:
         return full * draft.num_layers // layers, ()

@@ -228,6 +228,14 @@ def test_draft_cache_is_charged_from_0_5_14() -> None:
     assert settle(line, "0.5.14", of)[1].draft == 70_272 // 61
 
 
+def test_draft_cache_beside_windows_is_charged_from_0_5_15() -> None:
+    of = model(GEMMA_31B, "Gemma4ForConditionalGeneration")
+    line = "--speculative-algorithm EAGLE --speculative-draft-model-path a/d"
+    assert settle(line, "0.5.14", of)[1].draft == 0
+    _, after = settle(line, "0.5.15", of)
+    assert after.draft == after.full // 10
+
+
 DELTA = RecurrentState(
     "gdn",
     (StateShape((3, 8192), 1, "conv", "model", 0), StateShape((32, 128, 128), 0, "ssm")),
