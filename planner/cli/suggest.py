@@ -109,6 +109,7 @@ def _new(
     configured: Settings,
     options: dict[str, Any],
 ) -> int:
+    from planner.lint.rule import BrokenRule
     from planner.suggest.deployment import suggest
     from planner.suggest.wanted import CannotSuggest, Wanted
 
@@ -130,7 +131,7 @@ def _new(
     )
     try:
         answers = suggest(wanted)
-    except CannotSuggest as error:
+    except (CannotSuggest, BrokenRule) as error:
         raise CannotRun(str(error)) from None
     from planner.suggest.explain import as_json, render_text
 

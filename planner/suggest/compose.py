@@ -65,7 +65,7 @@ def _words(answer: Suggestion, choice: Choice) -> tuple[tuple[str, str], ...]:
         "watermark": "the reserve, kept by the engine itself",
         "enforce-eager": "graphs do not fit beside the cache",
         "max-cudagraph-capture-size": "more graphs do not fit beside the cache",
-        "kv-cache-dtype": "halves the cache; changes results slightly",
+        "kv-cache-dtype": cache_cost(choice.knobs.cache_dtype),
     }
     if not choice.knobs.watermark:
         most = min(choice.judged.most, choice.knobs.sequences)
@@ -77,6 +77,13 @@ def _words(answer: Suggestion, choice: Choice) -> tuple[tuple[str, str], ...]:
         for name, value in flags(answer.question, choice.layout, choice.knobs)
     ]
     return (*words, *((word, "") for word in answer.question.fixed))
+
+
+def cache_cost(cache_dtype: str) -> str:
+    """What a ``--kv-cache-dtype`` that the search has chosen means."""
+    if cache_dtype.startswith("fp8"):
+        return "halves the cache; changes results slightly"
+    return "the checkpoint asks for FP8, which does not do here"
 
 
 def _head(answer: Suggestion, choice: Choice) -> tuple[str, ...]:

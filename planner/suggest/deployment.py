@@ -199,6 +199,8 @@ def _why_none(answer: Suggestion, limit: int) -> tuple[str, ...]:
         return ("no way to spread the model over GPUs: its heads or layers do not divide",)
     last = attempts[-1]
     first = attempts[0]
+    if first.reason == last.reason:
+        return (last.reason,)
     reasons = [f"{last.layout.text}: {last.reason}"]
     if first.layout != last.layout:
         reasons.append(f"{first.layout.text}: {first.reason}")

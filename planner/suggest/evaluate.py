@@ -57,6 +57,9 @@ class Judged:
             return _reason(self.plan)
         if self.cache is not None and self.workload is not None:
             return ""
+        ranks = self.plan.budget.ranks if self.plan.budget else ()
+        if ranks and ranks[0].kv is not None and not ranks[0].kv.groups:
+            return "the model keeps no KV cache: no request grows, and no reserve is needed"
         return self._gap.reason if self._gap else "the layout of the KV cache is not known for this model and release"
 
     @property

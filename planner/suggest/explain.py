@@ -129,6 +129,7 @@ def _reserve(answer: Suggestion, choice: Choice) -> Iterator[str]:
 
 
 def _settings(answer: Suggestion, choice: Choice) -> Iterator[str]:
+    from planner.suggest.compose import cache_cost
     from planner.suggest.configuration import flags
 
     knobs, requests = choice.knobs, choice.requests
@@ -138,7 +139,7 @@ def _settings(answer: Suggestion, choice: Choice) -> Iterator[str]:
         "gpu-memory-utilization": "what stays outside surely holds context and communicators",
         "max-num-batched-tokens": "the engine's default on this device",
         "watermark": "the engine itself keeps these blocks free when it lets a request in",
-        "kv-cache-dtype": "halves the cache's bytes; results change slightly",
+        "kv-cache-dtype": cache_cost(knobs.cache_dtype),
         "max-cudagraph-capture-size": "more graphs do not fit beside the cache that the requests need",
         "enforce-eager": "graphs do not fit beside the cache that the requests need; decoding is slower",
         "pipeline-parallel-size": "stages run one after the other: more latency than tensor parallel",

@@ -201,3 +201,25 @@ def test_no_manifest_of_an_engine_that_is_not_evaluated(run: Callable[..., Resul
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "only on NVIDIA and AMD GPUs" in result.stderr
+
+
+def test_a_broken_rule_of_ones_own_is_said(run: Callable[..., Result], folder: Path) -> None:
+    (folder / "own").mkdir()
+    (folder / "own" / "broken.yaml").write_text("id: broken\n")
+    (folder / "planner.yaml").write_text("rules: [own]\n")
+    result = run(*QWEN, "--accelerator", "L4")
+    assert result.exit_code == 2
+    assert "broken.yaml" in result.stderr
+
+
+def test_a_trace_of_the_settings_is_the_demand(run: Callable[..., Result], folder: Path) -> None:
+    (folder / "trace.jsonl").write_text(
+        "".join(f'{{"arrival": {n}, "prompt_tokens": {200 + 10 * n}, "output_tokens": {50 + n}}}\n' for n in range(100))
+    )
+    (folder / "planner.yaml").write_text("workload: {concurrency: 8, trace: trace.jsonl}\n")
+    result = run("suggest", "--model", "Qwen/Qwen3-8B", "--accelerator", "L4")
+    assert result.exit_code == 0
+    assert "100 requests of a trace" in result.stderr
+    args = container(documents(result)["Deployment"])["args"]
+    assert "--max-model-len=1536" in args  # 1190 + 149 tokens, to a multiple of 256
+    assert "annotations" not in documents(result)["Deployment"]["metadata"]
