@@ -33,8 +33,6 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
             positions[f"engine.flags.{name}"] = place
         if flag.position is not None:
             positions[f"engine.flag.{name}"] = flag.position
-    if engine.model is not None:
-        facts["model_reference"] = engine.model.value
     if engine.model is not None and engine.model.position:
         positions["engine.model"] = engine.model.position
     line = engine.command_line

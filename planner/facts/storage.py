@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from planner.facts.caches import downloads, has_room_elsewhere, hub_cache, mount_of
+from planner.facts.caches import Cache, downloads, has_room_elsewhere, hub_cache, mount_of
 from planner.facts.environment import variable
 from planner.facts.places import key_position
 
@@ -80,12 +80,16 @@ def _volumes_are_known(plan: Plan) -> bool:
 def _cache(plan: Plan, container: Container, user: User | None, positions: dict[str, Position]) -> dict[str, Any]:
     """``downloads``; and where the weights go: ``kind`` (``layer`` for the container's own file system, else the volume's),
     ``path``, ``by``, ``replicas``, ``size_text``. ``kind`` is absent where it is not known, for ``gap``."""
-    if not downloads(plan) or not _volumes_are_known(plan):
-        return {"downloads": False}
-    cache = hub_cache(plan, user)
+    cache = _nim_cache(plan)
+    if cache is None:
+        if not downloads(plan) or not _volumes_are_known(plan):
+            return {"downloads": False}
+        cache = hub_cache(plan, user)
     if cache.position is not None:
         positions["container.cache"] = cache.position
     facts: dict[str, Any] = {"downloads": True, "by": cache.by, "path": cache.path or "its cache"}
+    facts["what"] = plan.engine.model.value if plan.engine.model is not None else "The model"
+    facts["mover"] = cache.set_by
     facts["unread"] = _unread(plan, container)
     if cache.path is not None:
         mount = mount_of(container, cache.path)
@@ -99,6 +103,20 @@ def _cache(plan: Plan, container: Container, user: User | None, positions: dict[
         facts["gap"] = cache.reason
         facts["gap_remedy"] = f"state it: {cache.set_by} with the folder of a volume"
     return facts
+
+
+def _nim_cache(plan: Plan) -> Cache | None:
+    """The folder that a NIM is told to keep its model in; None for other engines, where nothing tells it, and where an
+    operator or a chart mounts a volume there."""
+    workload = plan.workload
+    if plan.engine.engine != "nim" or workload is None:
+        return None
+    if not (_volumes_are_known(plan) or workload.kind in ("ServingRuntime", "ClusterServingRuntime")):
+        return None
+    item = variable(plan, "NIM_CACHE_PATH")
+    if not item.text.startswith("/") or item.text.startswith("/mnt/models"):
+        return None
+    return Cache(item.text, "NIM_CACHE_PATH", "NIM_CACHE_PATH", item.position)
 
 
 def _unread(plan: Plan, container: Container) -> str:
