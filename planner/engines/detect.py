@@ -416,6 +416,11 @@ def _entrypoint_of(image: str, texts: Sequence[str]) -> str:
     return "arguments" if names_model else "own"
 
 
+def is_engines_own(image: str) -> bool:
+    """Whether an image's entrypoint is the engine's server and adds no arguments of its own, as in the projects' images."""
+    return _entrypoint_of(image, ()) == "plain"
+
+
 def _by_image(container: Container, starts: Sequence[Start], variables: Variables, image: str) -> list[EngineStart]:
     """The engine that the image's own entrypoint starts with the container's arguments, or that an opaque script starts."""
     engine = _engine_of_image(image)

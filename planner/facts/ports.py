@@ -52,9 +52,23 @@ def engine_port(plan: Plan) -> Fact[int] | None:
             return None
         return assumed(_TGI_PORT, "PORT=80 in the image")
     port = _DEFAULTS.get(engine.engine)
-    if port is None or (container is not None and not container.command and "sagemaker" in image):
+    if port is None:
         return None
     return assumed(port, f"{TITLES[engine.engine]}'s default")
+
+
+def _may_be_another(plan: Plan, container: Container) -> bool:
+    """Whether the engine may listen elsewhere than at its default: the entrypoint of an image that is not the engine's own
+    starts it, with arguments that nobody sees here."""
+    from planner.engines.detect import is_engines_own
+
+    start = plan.start
+    if start is None or "port" in plan.engine.flags:
+        return False
+    image = container.image.value if container.image else ""
+    if start.confidence != "high":
+        return True
+    return not start.program and start.engine in ("vllm", "sglang") and not is_engines_own(image)
 
 
 def serves(plan: Plan) -> bool:
@@ -88,6 +102,8 @@ def port_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
             found += _declared(plan, container, port.value)
         if found and _other_programs(container):
             found = []
+        if found and _may_be_another(plan, container):
+            return {}
     for number, (_, place) in enumerate(found):
         positions[f"container.wrong_ports[{number}]"] = place
     source = port.provenance.text if port.provenance.source == "assumption" else "--port"

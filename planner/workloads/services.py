@@ -35,6 +35,8 @@ _GUARDS = (
     "traefik.ingress.kubernetes.io/router.middlewares",
     "konghq.com/plugins",
 )
+#: Services of one pod that are looked at; real pods have a handful.
+_MOST_OF_A_POD = 50
 
 
 class Opening(NamedTuple):
@@ -59,9 +61,15 @@ class Reach:
         """The Services that select a pod of this run, in order."""
         if self._services is None:
             self._services = {}
+            alike: dict[tuple[object, ...], list[Pod]] = {}
             for service in self._objects.services:
-                for selected in self._selected(service):
-                    self._services.setdefault(id(selected), []).append(service)
+                key = (service.file, service.namespace, *service.selector.items())
+                if key not in alike:
+                    alike[key] = self._selected(service)
+                for selected in alike[key]:
+                    found = self._services.setdefault(id(selected), [])
+                    if len(found) < _MOST_OF_A_POD:
+                        found.append(service)
         return self._services.get(id(pod), [])
 
     def setting(self, variable: str) -> list[Service]:
@@ -96,7 +104,7 @@ class Reach:
         if not service.selector or any("$" in value or "{" in value for value in service.selector.values()):
             return []
         pairs = self._pods_by_label()
-        candidates = pairs.get(next(iter(service.selector.items())), ())
+        candidates = min((pairs.get(pair, []) for pair in service.selector.items()), key=len)
         folder = service.file.rpartition("/")[0]
         near: dict[str, list[Pod]] = {}
         for workload, pod in candidates:

@@ -66,6 +66,12 @@ def test_a_headless_service_lists_pods_and_sends_nothing() -> None:
 
 
 def test_a_port_that_is_not_known_is_no_guess() -> None:
+    own = container(
+        deployment(
+            "--model=Qwen/Qwen3-8B", image="registry.example.com/team/my-vllm:1", container=probe("liveness", 3, 80)
+        )
+    )
+    assert "wrong_ports" not in own, "an image of somebody's own"
     facts = container(deployment(MODEL, "--port=$(PORT)", env="- {name: PORT, valueFrom: {fieldRef: {fieldPath: x}}}",
                                  container=probe("liveness", 3)))  # fmt: skip
     assert "wrong_ports" not in facts

@@ -131,3 +131,15 @@ def test_hostile_objects_are_walked_over() -> None:
             found = run(a=engine() + f"---\napiVersion: {api}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {spec}\n")
             assert names(found, "a") == []
             assert openings(found) == []
+
+
+def test_many_services_and_pods_of_one_label_are_matched_in_no_time() -> None:
+    """A thousand of each would be a million pairs, each with a list that rules walk over."""
+    from time import process_time
+
+    text = "---\n".join([*(engine(f"e{n}") for n in range(1000)), *(service(name=f"s{n}") for n in range(1000))])
+    found = run(a=text)
+    start = process_time()
+    counts = {len(found.objects.reach.services_of(w.pods[0])) for w in found.workloads}
+    assert counts == {50}
+    assert process_time() - start < 2
