@@ -15,8 +15,16 @@ _REMEDY = "pin a release tag, or state it: planner/engine-version: {release} as 
 
 def gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
     """The lists that hang on the release where nothing states it, as unknown facts of their own, and what is not known of
-    the container's file system."""
-    return (*_release_gaps(plan, facts), *_filesystem_gaps(plan, facts))
+    the container's file system and of devices that it shares."""
+    return (*_release_gaps(plan, facts), *_filesystem_gaps(plan, facts), *_sharing_gaps(plan, facts))
+
+
+def _sharing_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
+    sharing = facts.get("container", {}).get("sharing")
+    if not sharing or "total" in sharing:
+        return ()
+    reason = f"{sharing['text'][:200]}, and what one of them takes of a device is not known"
+    return (Unknown("container.sharing", reason, "state --gpu-memory-utilization as a number", plan.position),)
 
 
 def _filesystem_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:

@@ -231,8 +231,8 @@ def _sliced(plan: Plan) -> dict[str, Any]:
     labels = _labels(plan)
     if any(labels.get(name, "").lower() == "mps" for name in _STRATEGIES):
         return {}  # each client is limited to its part
-    clients = next((int(labels[name]) for name in _CLIENTS if labels.get(name, "").isdecimal()), 0)
-    clients = clients if 2 <= clients <= 1000 else 0
+    stated = next((labels[name] for name in _CLIENTS if labels.get(name, "")[:4].isdecimal()), "")
+    clients = int(stated) if stated.isdecimal() and len(stated) <= 4 and int(stated) > 1 else 0
     most = 1 / (clients or 2)
     facts: dict[str, Any] = {"certain": False, "most": most}
     flag = _FLAGS[plan.engine.engine]

@@ -64,6 +64,19 @@ def test_a_share_that_is_not_known_is_not_guessed() -> None:
     assert found["most"] == 1.0
 
 
+def test_and_the_rule_says_what_is_missing(lint_text: Callable[..., LintResult]) -> None:
+    text = manifest((f"{A} --gpu-memory-utilization $SHARE &\n{B} &\nwait",), "0.9.2", command=["/bin/sh", "-c"])
+    (gap,) = [gap for gap in lint_text(text).not_evaluated if gap.rule == "shared-gpu-overcommitted"]
+    assert "what one of them takes" in gap.reason
+    assert "--gpu-memory-utilization" in gap.remedy
+
+
+@pytest.mark.parametrize("count", ["9" * 5000, "²", "-1", "", "0"])
+def test_a_label_that_counts_nothing(count: str) -> None:
+    selector = {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": count}
+    assert sliced(selector)["most"] == 0.5
+
+
 POD = """\
 apiVersion: v1
 kind: Pod
