@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from planner.data import data_folder
-from planner.settings import CONFIG_NAMES, Settings, find_config, load_config
+from planner.settings import CONFIG_NAMES, PathSettings, Settings, find_config, load_config
 
 SCHEMA = json.loads((data_folder("schemas") / "config.schema.json").read_text())
 
@@ -29,6 +29,21 @@ exclude: ["*.tmp.yaml"]
 parameters:
   shared-memory-too-small: {minimum_mib: 64}
 strict: true
+severity: {gpus-idle: info}
+baseline: known.json
+format: json
+quiet: true
+color: false
+manifests-only: true
+rule-pages: https://example.org/rules.md
+force-accelerator: L4
+force-engine-versions: {vllm: 0.12.0}
+workload: {concurrency: 4}
+memory: {graphs: {value: 1, unit: GiB, reason: measured}}
+paths:
+  dev/**: {ignore: memory, model: Qwen/Qwen3-8B, accelerator: L4}
+  prod: {severity: {gpus-idle: error}}
+  nothing:
 """
 
 
@@ -58,6 +73,21 @@ def test_everything_that_may_stand_in_it(tmp_path: Path) -> None:
         exclude=("*.tmp.yaml",),
         parameters={"shared-memory-too-small": {"minimum_mib": 64}},
         strict=True,
+        severity={"gpus-idle": "info"},
+        baseline=str(tmp_path / "known.json"),
+        format="json",
+        quiet=True,
+        color=False,
+        manifests_only=True,
+        rule_pages="https://example.org/rules.md",
+        accelerator="L4",
+        engine_versions={"vllm": "0.12.0"},
+        workload={"concurrency": 4},
+        memory={"graphs": {"value": 1, "unit": "GiB", "reason": "measured"}},
+        paths=(
+            PathSettings("dev/**", {"ignore": ("memory",), "model": "Qwen/Qwen3-8B", "assume_accelerator": "L4"}),
+            PathSettings("prod", {"severity": {"gpus-idle": "error"}}),
+        ),
         source=str(tmp_path / "planner.yaml"),
     )
 
@@ -86,7 +116,10 @@ def test_underscores_are_hyphens(tmp_path: Path, name: str) -> None:
     [
         "accelerator: [a]", "models: a", "models: {a: [b]}", "model-folders: [a]", "engine-versions: 1", "select: {a: b}",
         "ignore: [[a]]", "fail-on: never", "fail-on: [error]", "rules: {a: b}", "exclude: [{a: b}]", "parameters: [a]",
-        "parameters: {a: b}", "strict: 1", "strict: yes please", "nonsense: 1", "- a", "text",
+        "parameters: {a: b}", "strict: 1", "strict: yes please", "nonsense: 1", "- a", "text", "severity: [a]",
+        "severity: {a: fatal}", "paths: [a]", "paths: {a: b}", "paths: {a: {strict: true}}", "paths: {a: {select: {b: c}}}",
+        "format: html5", "quiet: 1", "color: red", "manifests-only: [a]", "memory: {weights: 3}", "memory: [a]",
+        "workload: 3", "force-engine-versions: [a]",
     ],
 )  # fmt: skip
 def test_what_the_schema_refuses_is_a_problem(tmp_path: Path, text: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from planner.lint.cel import NotKnown, RuleError, Runtime, in_range
 from planner.lint.finding import SEVERITIES, Finding, NotEvaluated, ProposedFix
-from planner.lint.message import fields, fill, look_up, printable
-from planner.lint.rule import BrokenRule, Rule, line_of, whole
+from planner.lint.message import FUNCTIONS, calls, fields, fill, look_up, printable
+from planner.lint.rule import BrokenRule, Rule, line_of, line_of_key, whole
 from planner.provenance import Position, Unknown
 from planner.record import NamedTuple
 
@@ -115,6 +115,17 @@ def check(rules: Iterable[Rule]) -> None:
                 runtime.compile(expression)
             except RuleError as error:
                 raise broken(rule, expression, error) from None
+        for key in ("message", "remedy"):
+            for template in filter(None, (getattr(rule, key), *(getattr(case, key) for case in rule.cases))):
+                for function, path in calls(template):
+                    if path.partition(".")[0] not in VARIABLES:
+                        raise _no_field(rule, key, path, f"a field starts with one of {', '.join(VARIABLES)}")
+                    if function and function not in FUNCTIONS:
+                        raise _no_field(rule, key, function, f"functions are {', '.join(FUNCTIONS)}")
+
+
+def _no_field(rule: Rule, key: str, name: str, known: str) -> BrokenRule:
+    return BrokenRule(f"{rule.path}:{line_of_key(rule, key, name)}: rule {rule.id}: {key}: {{{name}}}: {known}")
 
 
 def broken(rule: Rule, expression: str, error: object) -> BrokenRule:

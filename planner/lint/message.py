@@ -36,6 +36,11 @@ def fields(template: str) -> list[str]:
     return [match.group(2) for match in _FIELD.finditer(template)]
 
 
+def calls(template: str) -> list[tuple[str, str]]:
+    """(function, path) of the fields of a template; the function is empty where there is none."""
+    return [(match.group(1) or "", match.group(2)) for match in _FIELD.finditer(template)]
+
+
 def fill(template: str, facts: dict[str, Any]) -> str:
     """The template with its fields filled in; a field without a value reads ``unknown``, never the raw braces.
 

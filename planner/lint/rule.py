@@ -216,6 +216,13 @@ def line_of(rule: Rule, text: str) -> int:
     return 1
 
 
+def line_of_key(rule: Rule, key: str, text: str) -> int:
+    """The line of a rule's file on which ``text`` stands at or below a key, else that of the key."""
+    lines = _read(rule.path).splitlines()
+    first = _line_of("\n".join(lines), key)
+    return next((number for number, line in enumerate(lines[first - 1 :], first) if text in line), first)
+
+
 def examples(rule: Rule) -> list[dict[str, Any]]:
     """The examples of a rule: dicts with ``violates`` and/or ``passes`` (manifests), and what their test expects."""
     found = _parse(rule.path, _read(rule.path)).get("examples") or []

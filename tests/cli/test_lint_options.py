@@ -255,3 +255,32 @@ def test_a_rule_of_ones_own_may_have_a_page(run: Run, folder: Path) -> None:
     assert [rule["url"] for rule in listed] == [page]
     log = json.loads(run("lint", *options, "--format", "sarif").stdout)
     assert [rule["helpUri"] for rule in log["runs"][0]["tool"]["driver"]["rules"]] == [page]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("{workload.name}", "{workloud.name}", 8, "message: {workloud.name}: a field starts with one of workload, pod"),
+        ("{workload.name}", "{gb(workload.name)}", 8, "message: {gb}: functions are gib, bytes, number, percent, join"),
+        ("Call it otherwise.", ">-\n  Call it\n  {nme} or so.", 12, "remedy: {nme}: a field starts with one of"),
+        ("why: It is", "for_each: workloud.pods\nwhy: It is", 9, "for_each must name a list of workload"),
+    ],
+)
+def test_a_field_that_no_fact_can_fill_is_the_authors_error(
+    run: Run, folder: Path, old: str, new: str, line: int, says: str
+) -> None:
+    """Else people would read "unknown" in its place."""
+    (folder / "own").mkdir()
+    (folder / "own" / "own.yaml").write_text(house.rule("m").replace(old, new))
+    result = run("lint", "--rules", "own")
+    assert result.exit_code == 2
+    assert f"own/own.yaml:{line}: rule house-m: " in result.stderr
+    assert says in result.stderr
+
+
+def test_a_rule_of_ones_own_takes_the_place_of_a_built_in_one(run: Run, folder: Path) -> None:
+    (folder / "own").mkdir()
+    (folder / "own" / "own.yaml").write_text(house.rule("m").replace("id: house-m", "id: image-not-pinned"))
+    (folder / "a.yaml").write_text(house.manifest("m"))
+    found = report(run, "a.yaml", "--rules", "own", "--select", "image-not-pinned")
+    assert [(f["message"], f["url"]) for f in found["findings"]] == [("The workload is called m.", "")]
