@@ -17,13 +17,18 @@ def run(arguments: list[str]) -> int:
     paths = [argument for argument in arguments if argument != "--manifests-only"]
     settings, problems = from_working_folder()
     manifests_only = manifests_only or settings.manifests_only
+    format_ = settings.format or "text"
     try:
-        result = lint_paths(paths, settings, problems, manifests_only)
+        if format_ == "json":
+            from planner.cli.lint_fix import with_edits
+
+            result = with_edits(paths, settings, problems, manifests_only)
+        else:
+            result = lint_paths(paths, settings, problems, manifests_only)
     except BrokenRule as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
     try:
-        format_ = settings.format or "text"
         if format_ != "text" or result.worth_a_word(manifests_only):
             color = sys.stdout.isatty() if settings.color is None else settings.color
             sys.stdout.write(render(result, format_, color, settings.quiet))

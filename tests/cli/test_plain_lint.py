@@ -25,6 +25,9 @@ CASES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "glob": ({"a.yaml": house.manifest("error"), "b.yml": house.manifest("info")}, ("*.yml",)),
     "stdin": ({}, ("-",)),
     "fail-on": ({"a.yaml": house.manifest("info"), "planner.yaml": CONFIG + "fail-on: info\n"}, ("a.yaml",)),
+    "format": ({"a.yaml": house.manifest("error"), "planner.yaml": CONFIG + "format: json\n"}, ("a.yaml",)),
+    "baseline": ({"a.yaml": house.manifest("error"), "planner.yaml": CONFIG + "baseline: missing.json\n"}, ("a.yaml",)),
+    "paths": ({"a.yaml": house.manifest("error"), "planner.yaml": CONFIG + "paths: {a.yaml: {ignore: house}}\n"}, ()),
     "settings": ({"a.yaml": house.manifest("error"), "planner.yaml": "nonsense: 1\n"}, ("a.yaml",)),
     "select": ({"planner.yaml": "select: nonsense\n"}, ()),
     "rules": ({"own/x.yaml": house.rule("x", violated="x =="), "planner.yaml": "rules: own\n"}, ()),
@@ -50,8 +53,8 @@ def test_both_ways_agree(
     code = plain_lint.run(list(arguments))
     plain = capsys.readouterr()
     assert (code, plain.out, plain.err) == (by_click.exit_code, by_click.stdout, by_click.stderr)
-    assert code == {"clean": 0, "nothing": 0, "warning": 0, "other": 0, "other-broken": 0, "glob": 0}.get(
-        name, 2 if name in ("broken", "missing", "settings", "select", "rules", "other-settings") else 1
+    assert code == {"clean": 0, "nothing": 0, "warning": 0, "other": 0, "other-broken": 0, "glob": 0, "paths": 0}.get(
+        name, 2 if name in ("baseline", "broken", "missing", "settings", "select", "rules", "other-settings") else 1
     )
 
 
