@@ -261,7 +261,7 @@ def test_a_rule_of_ones_own_may_have_a_page(run: Run, folder: Path) -> None:
     ("old", "new", "line", "says"),
     [
         ("{workload.name}", "{workloud.name}", 8, "message: {workloud.name}: a field starts with one of workload, pod"),
-        ("{workload.name}", "{gb(workload.name)}", 8, "message: {gb}: functions are gib, bytes, number, percent, join"),
+        ("{workload.name}", "{gb(workload.name)}", 8, "message: {gb}: functions are gib, bytes, number"),
         ("Call it otherwise.", ">-\n  Call it\n  {nme} or so.", 12, "remedy: {nme}: a field starts with one of"),
         ("why: It is", "for_each: workloud.pods\nwhy: It is", 9, "for_each must name a list of workload"),
     ],
