@@ -106,7 +106,8 @@ def _by_variables(
         item = variable(plan, name, image)
         if item.text:
             path = f"{item.text.rstrip('/')}/{below}" if below else item.text
-            return _absolute(Cache(path, name, set_by, item.position), user)
+            mover = set_by if name == "XDG_CACHE_HOME" else name
+            return _absolute(Cache(path, name, mover, item.position), user)
         if not item.known:
             return Cache(None, name, set_by, item.position, item.reason)
     if user is None or user.home is None:

@@ -61,8 +61,10 @@ def host_memory_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, A
     limit = container.limits.get("memory")
     facts: dict[str, Any] = {"host_memory": found, "memory_volumes": []}
     ranks = _ranks(plan)
+    parts = _on_cpu(plan) if limit is not None else []
     if limit is not None and ranks is not None:
         parts = _parts(plan, container, ranks)
+    if limit is not None and parts:
         if limit.position is not None:
             positions["container.host_memory[0]"] = limit.position
         low, high = sum(part.low for part in parts), sum(part.high for part in parts)
@@ -92,6 +94,37 @@ def _ranks(plan: Plan) -> int | None:
         return None  # it may well be a start on the CPU, which keeps other things in memory
     sizes = sizes_of(plan)
     return _ranks_in_pod(plan, sizes) if sizes is not None else None
+
+
+def _on_cpu(plan: Plan) -> list[_Part]:
+    """What vLLM's CPU backend keeps in memory: the weights, which it copies out of their files, and the cache.
+
+    Source: vllm/v1/worker/cpu_worker.py and platforms/cpu.py 0.11.0 to 0.33.0; VLLM_CPU_KVCACHE_SPACE in GiB. Without it the
+    cache takes what its release thinks fit, which is not counted here."""
+    engine = plan.engine
+    if engine.engine != "vllm" or engine.platform != "cpu" or engine.model is None:
+        return []
+    if any((engine.get(flag) or 1) != 1 for flag in ("tensor-parallel-size", "pipeline-parallel-size")):
+        return []
+    from planner.models.architecture import UnknownModel
+    from planner.models.resolve import resolve
+
+    try:
+        model = resolve(engine.model.value).architecture
+    except UnknownModel:
+        return []
+    from planner.facts.storage import model_bytes
+
+    weights = model_bytes(model)
+    if model.dtype == "float32" and engine.get("dtype") != "float32":
+        weights //= 2  # "auto" takes 16 bits
+    parts = [_Part(f"the server {format_gib(_SERVER[0], 1)} to {format_gib(_SERVER[1], 1)}", *_SERVER)]
+    parts.append(_Part(f"the weights {format_gib(weights, 1)}", weights, weights))
+    stated = variable(plan, "VLLM_CPU_KVCACHE_SPACE")
+    if re.fullmatch(r"(?a)\d{1,6}", stated.text) and int(stated.text):
+        space = int(stated.text) * _GIB
+        parts.append(_Part(f"VLLM_CPU_KVCACHE_SPACE {stated.text} GiB", space, space))
+    return parts
 
 
 def _parts(plan: Plan, container: Container, ranks: int) -> list[_Part]:

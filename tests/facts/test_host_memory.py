@@ -112,10 +112,26 @@ def test_a_pod_of_a_group_holds_its_own_ranks_only() -> None:
     assert item["low"] / GIB == 0.5 + 8 * 0.5 + 0.25 + 50
 
 
+@pytest.mark.parametrize(
+    ("limit", "space", "severity"),
+    [("12Gi", "", "error"), ("20Gi", "", ""), ("20Gi", "8", "error"), ("32Gi", "8", "")],
+)
+def test_on_the_cpu_the_weights_and_the_cache_are_in_memory(
+    limit: str, space: str, severity: str, lint_text: Callable[..., LintResult]
+) -> None:
+    """The weights of Qwen2.5-7B-Instruct take 14.2 GiB."""
+    text = manifest(
+        ("--model=Qwen/Qwen2.5-7B-Instruct", "--max-model-len=4096"), gpu="", image="vllm/vllm-openai-cpu:v0.11.0",
+        resources={"memory": limit, "cpu": 16}, env={"VLLM_CPU_KVCACHE_SPACE": space} if space else {},
+    )  # fmt: skip
+    found = [f.severity for f in lint_text(text).findings if f.rule == "host-memory-too-small"]
+    assert "".join(found) == severity
+
+
 def test_other_platforms_and_unknown_sizes_are_left_alone() -> None:
     small = {"nvidia.com/gpu": 1, "memory": "1Gi"}
     for text in (
-        manifest((MODEL,), resources=small, image="vllm/vllm-openai-cpu:v0.11.0"),
+        manifest((MODEL,), resources=small, image="vllm/vllm-tpu:v0.11.0"),
         manifest((MODEL, "--tensor-parallel-size=$TP"), resources=small),
     ):
         assert rule_facts(plan_of(text))[0]["container"]["host_memory"] == []
