@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 @click.option(
     "--rules", "rule_folders", multiple=True, type=click.Path(), metavar="DIR", help="More rules, of your own."
 )
-def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...]) -> None:
+@click.option("--test", "test", is_flag=True, help="Check the examples of the rules in --rules: they are their tests.")
+def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...], test: bool) -> None:
     """List the rules, or show the one with this ID: what it says, why, how to fix it, and its examples."""
     from planner.lint.rule import BrokenRule, whole
     from planner.lint.run import hint, select_rules
     from planner.settings import Settings
 
+    if test:
+        _test(rule_folders)
     try:
         rules = {rule.id: whole(rule) for rule in select_rules(Settings(rules=rule_folders))}
         if rule_id is not None:
@@ -44,6 +48,29 @@ def command(rule_id: str | None, format_: str, rule_folders: tuple[str, ...]) ->
             click.echo(f"{category}")
         click.echo(f"  {rule.id:<{width}}  {'/'.join(s[0].upper() for s in rule.severities):<4} {rule.title}")
     click.echo(f"\n{len(rules)} rules. E error, W warning, I info. planner rules ID shows one.")
+
+
+def _test(folders: tuple[str, ...]) -> NoReturn:
+    """Says which examples of one's own rules are not what they promise; exit code 1 where there is one."""
+    from planner.lint.examples import check_examples
+    from planner.lint.rule import BrokenRule, load_folder
+    from planner.lint.run import select_rules
+    from planner.settings import Settings
+
+    if not folders:
+        raise click.UsageError("--test checks the rules of --rules DIR")
+    try:
+        select_rules(Settings(rules=folders))
+        rules = [rule for folder in folders for rule in load_folder(folder)]
+        checked = [(rule, check_examples(rule)) for rule in rules]
+    except BrokenRule as error:
+        raise CannotRun(str(error)) from None
+    wrong = [text for _, (_, texts) in checked for text in texts]
+    for text in wrong:
+        click.echo(text)
+    examples = sum(count for _, (count, _) in checked)
+    click.echo(f"{len(rules)} rule{'' if len(rules) == 1 else 's'}, {examples} examples, {len(wrong)} wrong")
+    sys.exit(1 if wrong else 0)
 
 
 def _page(rule: Rule) -> str:

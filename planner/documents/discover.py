@@ -209,7 +209,7 @@ def compile_glob(pattern: str, whole: bool = False) -> re.Pattern[str]:
     does not. Without a slash (and not ``whole``) it fits any part of the path."""
     glob = pattern.replace(os.sep, "/").rstrip("/") or "/"
     anchored = whole or "/" in glob
-    glob = re.sub(r"^(?:\./+)+", "", glob)
+    glob = re.sub(r"(?:\*\*/+){2,}", "**/", re.sub(r"^(?:\./+)+", "", glob))
     pieces: list[str] = []
     index = 0
     while index < len(glob):

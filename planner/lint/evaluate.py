@@ -115,8 +115,12 @@ def check(rules: Iterable[Rule]) -> None:
                 runtime.compile(expression)
             except RuleError as error:
                 raise broken(rule, expression, error) from None
-        for key in ("message", "remedy"):
-            for template in filter(None, (getattr(rule, key), *(getattr(case, key) for case in rule.cases))):
+        said = {
+            key: [getattr(rule, key), *(getattr(case, key) for case in rule.cases)] for key in ("message", "remedy")
+        }
+        said["fix"] = [text for fix in rule.fixes for text in (fix.title, *dict(fix.arguments).values())]
+        for key, templates in said.items():
+            for template in filter(None, templates):
                 for function, path in calls(template):
                     if path.partition(".")[0] not in VARIABLES:
                         raise _no_field(rule, key, path, f"a field starts with one of {', '.join(VARIABLES)}")

@@ -69,6 +69,10 @@ def section(rule: Rule, with_examples: bool = True) -> Iterator[str]:
         yield ">"
     for remedy in dict.fromkeys(filter(None, (*(case.remedy for case in rule.cases), rule.remedy))):
         yield f"> → {_prose(_template(remedy))}"
+    for fix in rule.fixes:
+        option = "--fix" if fix.safety == "safe" else "--fix --unsafe-fixes"
+        yield ""
+        yield f"`planner lint {option}`: {_prose(_template(fix.title))}."
     if rule.parameters:
         yield ""
         yield "Parameters (in `planner.yaml`, under `parameters`):"
