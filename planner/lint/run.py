@@ -186,16 +186,17 @@ def _notices(files: Sequence[FileContent], with_engines: set[str]) -> Iterator[N
     """What was left out on purpose. That a kustomization was not rendered is worth saying where it reads a file that
     starts an engine."""
     real: set[str] | None = None
+    known: dict[str, FileContent] = {}
     for content in files:
         for notice in content.notices:
             if _is_kustomization(notice):
                 if not with_engines:
                     continue
                 from planner.render.inputs import top_of
-                from planner.render.kustomize import read_tree
+                from planner.render.kustomize import names_read
 
                 real = {os.path.realpath(file) for file in with_engines} if real is None else real
-                if real.isdisjoint(read_tree(content.file, content.file, top_of(content.file)).files):
+                if real.isdisjoint(names_read(content.file, content.file, top_of(content.file), known)):
                     continue
             yield notice
 

@@ -7,7 +7,7 @@ be a file or a folder of the repository.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.documents.discover import KUSTOMIZATIONS
@@ -64,6 +64,14 @@ def read_tree(path: str, file: str, top: str) -> Tree:
     return tree
 
 
+def names_read(path: str, file: str, top: str, known: dict[str, FileContent]) -> Iterable[str]:
+    """The real paths of all files that a kustomization reads. Only kustomizations are parsed, each once for all calls with
+    the same ``known``."""
+    tree = Tree(os.path.dirname(path), file)
+    _Reader(tree, os.path.realpath(top), known).kustomization(path, file, 0)
+    return tree.files
+
+
 def build(tree: Tree) -> bytes:
     """The manifests of a kustomization. Raises CannotRender where no tool is installed or it fails."""
     tool = tools.find(("kustomize", "kubectl"))
@@ -77,12 +85,13 @@ def build(tree: Tree) -> bytes:
 class _Reader:
     """Walks what a kustomization names; each file once, and nothing outside of the repository."""
 
-    def __init__(self, tree: Tree, top: str) -> None:
+    def __init__(self, tree: Tree, top: str, known: dict[str, FileContent] | None = None) -> None:
         self._tree = tree
         self._top = top
+        self._known = known
 
     def kustomization(self, path: str, file: str, depth: int) -> None:
-        content = self._read(path, file)
+        content = self._read(path, file, True)
         if content is None:
             return
         real = os.path.realpath(path)
@@ -185,12 +194,19 @@ class _Reader:
             return None
         return path
 
-    def _read(self, path: str, file: str) -> FileContent | None:
+    def _read(self, path: str, file: str, kustomization: bool = False) -> FileContent | None:
         real = os.path.realpath(path)
         if real not in self._tree.files:
             if len(self._tree.files) >= _MOST_FILES:
                 return None
-            self._tree.files[real] = read_path(path, file)
+            if self._known is None:
+                content = read_path(path, file)
+            elif not kustomization:
+                content = FileContent(file, (), (), ())
+            else:
+                content = self._known.get(real) or read_path(path, file)
+                self._known[real] = content
+            self._tree.files[real] = content
         return self._tree.files[real]
 
     def _refuse(self, node: Node, message: str) -> None:
