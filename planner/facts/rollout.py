@@ -36,9 +36,9 @@ _NUMBER = r"(?a)\d{1,6}(\.\d{1,3})?"
 
 
 def rollout_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
-    """``rollouts``: how the pods are replaced (``surge``, ``unavailable``, the ``gpus`` of the surge, ``strategy`` in words);
-    ``deadlines``: seconds that a rollout may take (``deadline``, ``stated``), against ``window`` (what the startup probe
-    allows, 0 without one). Each is empty where there is nothing to say of the kind."""
+    """``rollouts``: how the pods are replaced (``surge``, ``unavailable``, the ``gpus`` of the surge and their ``resource``,
+    ``strategy`` in words); ``deadlines``: seconds that a rollout may take (``deadline``, its ``name``), against ``window``
+    (what the startup probe allows, 0 without one). Each is empty where there is nothing to say of the kind."""
     workload, container = plan.workload, plan.container
     if workload is None or container is None:
         return {"rollouts": [], "deadlines": []}
@@ -86,7 +86,7 @@ def _rollouts(plan: Plan, workload: Workload, positions: dict[str, Position]) ->
             "surge": surge,
             "unavailable": unavailable,
             "gpus": surge * gpus * workload.group_size,
-            "replicas": replicas or 0,
+            "resource": plan.gpu_resource or "GPU(s)",
             "strategy": "The strategy" if written else "The default strategy, a rolling update of 25 %,",
             "remedy": _REMEDIES.get(workload.kind, _REMEDIES[""]),
         }
