@@ -12,6 +12,7 @@ from planner.engines import vllm_placement as placement
 from planner.engines.config import EffectiveConfig, EngineConfig, Parallelism
 from planner.engines.resolver import Resolver, Version, parallel_size
 from planner.engines.vllm import count, env_flag, env_text
+from planner.engines.vllm_cache_dtype import compressed_takes_fp8_alone
 from planner.engines.vllm_graphs import GraphInputs, capture_sizes, graph_mode
 from planner.engines.vllm_runner import is_recurrent, runner
 from planner.engines.vllm_speculative import draft
@@ -272,6 +273,9 @@ class _Resolver(Resolver):
         """The element type of the KV cache (``resolve_kv_cache_dtype_string``, ``kv_cache_scheme`` of checkpoints)."""
         given = self._given("kv-cache-dtype", str)
         hint = self._cache_hint()
+        if self.model.architecture.startswith("MiMoV2") and self.version < (0, 32):
+            # its decoder layers were built without the cache's configuration
+            return self._default("kv-cache-dtype", dtype.value, "MiMo-V2's layers do not read --kv-cache-dtype")
         if given is not None and given.value not in ("auto", ""):
             overrules = (
                 hint == "fp8"
@@ -287,7 +291,7 @@ class _Resolver(Resolver):
             if hint == "fp8" and self._sparse and (self.model.quantization or "").startswith("modelopt"):
                 hint = "fp8_e4m3"  # its full name, by which another kernel is found on Hopper
             return self._default("kv-cache-dtype", self._sparse_name(hint, False), "auto: the checkpoint asks for it")
-        if self._compressed:
+        if self._compressed and not compressed_takes_fp8_alone(self.version, self.capability):
             return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: DeepSeek-V4's own layout")
         if self._sparse and self.version[:3] == (0, 11, 0):
             return self._default("kv-cache-dtype", "fp8_ds_mla", "auto: sparse attention")

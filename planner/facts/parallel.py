@@ -9,7 +9,6 @@ from planner.provenance import Position
 
 if TYPE_CHECKING:
     from planner.engines.config import Parallelism
-    from planner.models.architecture import ModelArchitecture
     from planner.plan import Plan
 
 
@@ -109,23 +108,8 @@ def _indivisible(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
     model = plan.model
     if model is None:
         return []
-    found = [{"what": entry.what, "count": entry.count, "by": entry.by} for entry in indivisible(model, sizes)]
-    return found or _cut_blocks(model, sizes)
-
-
-def _cut_blocks(model: ModelArchitecture, sizes: Parallelism) -> list[dict[str, Any]]:
-    """Experts of block FP8 whose scales the split would cut: a rank's share of the intermediate size is no multiple of the
-    block. The engine's general kernels refuse; DeepSeek-V4's own do not (it starts with 24 blocks over 16 ranks)."""
-    split = sizes.tensor * sizes.data
-    if split <= 1 or sizes.expert or model.architecture.startswith("DeepseekV4"):
-        return []
-    for layer in model.layers[:1] + model.layers[-1:]:
-        for matrix in layer.matrices:
-            block = model.formats[matrix.format].block[0]
-            if block > 1 and matrix.shard == "expert_row" and (matrix.k % split or (matrix.k // split) % block):
-                what = f"quantization blocks of {block} in the experts' {matrix.name}"
-                return [{"what": what, "count": matrix.k // block, "by": split}]
-    return []
+    version = (plan.engine.version_key,) if plan.engine.engine == "vllm" and plan.engine.version_key else ()
+    return [{"what": entry.what, "count": entry.count, "by": entry.by} for entry in indivisible(model, sizes, *version)]
 
 
 def _backend(plan: Plan) -> str:

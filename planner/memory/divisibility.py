@@ -7,6 +7,7 @@ quantization groups and blocks).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 
 from planner.engines.config import Parallelism
 from planner.models.architecture import Matrix, ModelArchitecture
@@ -25,10 +26,18 @@ class Indivisible(NamedTuple):
         return f"{self.count:,} {self.what} cannot be divided by {self.by} ranks"
 
 
-def indivisible(model: ModelArchitecture, parallel: Parallelism) -> Iterator[Indivisible]:
-    """Everything that the ranks cannot share, the most basic first; nothing for one rank."""
+#: From this release on experts of block FP8 may be cut inside a block, whose scales are then refined (fused_moe/oracle/fp8.py).
+_BLOCKS_REFINED_SINCE = (0, 29)
+#: Elements of the smallest block that they can be refined to.
+_SMALLEST_BLOCK = 32
+
+
+def indivisible(
+    model: ModelArchitecture, parallel: Parallelism, version: tuple[int, ...] = _BLOCKS_REFINED_SINCE
+) -> Iterator[Indivisible]:
+    """Everything that the ranks cannot share, the most basic first; nothing for one rank. ``version`` is vLLM's release."""
     tensor = parallel.tensor
-    if tensor <= 1:
+    if tensor <= 1 and parallel.data <= 1:
         return
     if model.heads and model.heads % tensor:
         yield Indivisible("attention heads", model.heads, tensor)
@@ -43,17 +52,16 @@ def indivisible(model: ModelArchitecture, parallel: Parallelism) -> Iterator[Ind
             continue
         seen.add(id(layer))
         for matrix in layer.matrices:
-            cut = _cut_blocks(model, matrix, parallel)
+            cut = _cut_groups(model, matrix, parallel) or _cut_blocks(model, matrix, parallel, version)
             if cut is not None:
                 yield cut
                 return
 
 
-def _cut_blocks(model: ModelArchitecture, matrix: Matrix, parallel: Parallelism) -> Indivisible | None:
+def _cut_groups(model: ModelArchitecture, matrix: Matrix, parallel: Parallelism) -> Indivisible | None:
     """A row-parallel AWQ matrix whose share of inputs on a rank would cut a group that shares a scale.
 
-    Other formats pad (MXFP4) or repeat the scales that are cut (GPTQ). Block FP8 refuses too, but layers may opt out of that
-    check (DeepSeek-V4-Pro starts with 24 blocks over 16 ranks), so that it is no ground for a verdict.
+    Other formats pad (MXFP4) or repeat the scales that are cut (GPTQ).
     """
     group, split = model.formats[matrix.format].group, parallel.tensor
     if model.quantization != "awq" or matrix.shard != "row" or group <= 1:
@@ -61,3 +69,22 @@ def _cut_blocks(model: ModelArchitecture, matrix: Matrix, parallel: Parallelism)
     if not (matrix.k % split or (matrix.k // split) % group):
         return None
     return Indivisible(f"quantization groups of {group} in {matrix.name}", matrix.k // group, split)
+
+
+def _cut_blocks(
+    model: ModelArchitecture, matrix: Matrix, parallel: Parallelism, version: tuple[int, ...]
+) -> Indivisible | None:
+    """Experts of block FP8 whose scales the split would cut: a rank's share of the intermediate size is no multiple of the
+    block, nor, where the release refines blocks, of a smaller one.
+
+    The engine's general kernels refuse; DeepSeek-V4's own do not (it starts with 24 blocks over 16 ranks).
+    """
+    split, block = parallel.tensor * parallel.data, model.formats[matrix.format].block[0]
+    if block <= 1 or matrix.shard != "expert_row" or parallel.expert or model.architecture.startswith("DeepseekV4"):
+        return None
+    if not (matrix.k % split or (matrix.k // split) % block):
+        return None
+    refined = gcd(block, matrix.k // split, model.hidden_size) if matrix.k % split == 0 else 0
+    if version >= _BLOCKS_REFINED_SINCE and refined >= _SMALLEST_BLOCK:
+        return None
+    return Indivisible(f"quantization blocks of {block} in the experts' {matrix.name}", matrix.k // block, split)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.engines.config import EffectiveConfig
+from planner.engines.vllm_cache_dtype import compressed_takes_fp8_alone
 from planner.memory import kv_deepseek_v4
 from planner.memory.kv_block_size import Kernel, check_block_size, kernel_for
 from planner.memory.kv_groups import Layers
@@ -53,6 +54,12 @@ class EngineLayers:
         self.compressed = any(a.window > 0 for a in latent)
         #: whether pages of different sizes lie side by side in one block
         self.packed = self.compressed or any(getattr(a, "index_ratio", 1) > 1 for a in self.attentions)
+        if (
+            self.compressed
+            and not self.dtype.startswith("fp8")
+            and compressed_takes_fp8_alone(self.version, capability)
+        ):
+            raise LayoutRefused("this release keeps DeepSeek-V4's cache in FP8 alone: give --kv-cache-dtype fp8")
         self.states = [a for a in self.attentions if isinstance(a, RecurrentState)]
         self.kernel = kernel_for(
             model,

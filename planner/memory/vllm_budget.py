@@ -121,7 +121,7 @@ def _stages_of(question: _Question) -> list[range]:
     """The decoder layers of each stage. Raises ``LayoutRefused`` for a partition that does not split the layers, and where
     the ranks cannot share what the engine must split between them."""
     config = question.config
-    for cut in indivisible(question.model, config.parallel):
+    for cut in indivisible(question.model, config.parallel, config.version):
         raise kv_cache.LayoutRefused(str(cut))
     try:
         return stage_layers(question.model.num_layers, config.parallel.pipeline, config.version, question.partition)

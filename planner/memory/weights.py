@@ -31,6 +31,8 @@ INDEXER_BUFFER = 8_400_900
 INDEXER_BUFFER_SINCE = (0, 30)
 #: The first release whose wheel brings Triton's MXFP4 kernels along (``third_party/triton_kernels``).
 TRITON_KERNELS_SHIPPED = (0, 13)
+#: DeepSeek-V4 keeps a batch's residual streams for its draft layers; up to 0.26 whether there are any or not.
+_DRAFTS_ALONE_SINCE = (0, 27)
 #: A workspace of FlashInfer's latent attention that some starts allocate while loading, others before.
 LATENT_WORKSPACE = 128 * 2**20
 #: Differences between the weight files and the arithmetic that repacking explains, and those that only other files do.
@@ -165,9 +167,14 @@ def rank_weights(
     width = sum(tower.batch_width for tower in model.towers) if towers else 0
     if width:
         parts.append(("inputs beside the embeddings", (max_num_batched_tokens or 8192) * width * kernel.element))
-    top_tokens = dict(model.extra).get("index_topk", "")
+    facts, rows = dict(model.extra), max_num_batched_tokens or 8192
+    top_tokens, streams = facts.get("index_topk", ""), facts.get("streams", "")
     if top_tokens.isdigit():
-        parts.append(("indexer choices", 4 * (max_num_batched_tokens or 8192) * int(top_tokens)))
+        parts.append(("indexer choices", 4 * rows * int(top_tokens)))
+    kept = model.architecture.startswith("DeepseekV4") and (mtp or engine_version < _DRAFTS_ALONE_SINCE)
+    if kept and last and streams.isdigit():
+        size = rows * int(streams) * model.hidden_size * kernel.element
+        parts.append(("residual streams for drafts", size))
     if eplb_redundant and parallel.expert:
         parts.append(("balancing buffer", _largest_experts(model, stages[pipeline_rank], formats, kernel, rank)))
     if lora:

@@ -54,3 +54,13 @@ def test_a_group_of_scales_that_a_split_would_cut() -> None:
 def test_the_budget_is_refused() -> None:
     with pytest.raises(LayoutRefused, match="100,352 rows of the vocabulary cannot be divided by 5 ranks"):
         vllm_budget(*start("microsoft/phi-4", "H100-80GB", "0.32.0", "--tensor-parallel-size 5"))
+
+
+def test_blocks_of_fp8_experts_are_cut_only_since_they_are_refined() -> None:
+    """192 of 1,536 columns are a block and a half of 128: refused up to 0.28, refined to blocks of 64 since."""
+    model = resolve("MiniMaxAI/MiniMax-M2.5").architecture
+    eight = Parallelism(tensor=8)
+    assert [each.count for each in indivisible(model, eight, (0, 24, 0))] == [12]
+    assert list(indivisible(model, eight, (0, 32, 0))) == []
+    assert list(indivisible(model, Parallelism(tensor=8, expert=True), (0, 24, 0))) == []
+    assert list(indivisible(model, Parallelism(tensor=4), (0, 24, 0))) == []

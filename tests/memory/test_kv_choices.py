@@ -61,3 +61,23 @@ def test_windows_that_keep_the_models_dtype() -> None:
 def test_a_stated_block_that_no_kernel_takes() -> None:
     with pytest.raises(LayoutRefused):
         plan("zai-org/GLM-5.1", "H200", "0.20.0", "-tp 8 --block-size 32")
+
+
+def test_deepseek_v4_must_be_asked_for_fp8_up_to_029() -> None:
+    """The engine's own answer in 0.24.0 on H100 and B200: an assertion. 0.32.0 takes its layout by itself."""
+    flash = "deepseek-ai/DeepSeek-V4-Flash"
+    for gpu in ("H200", "B200"):
+        with pytest.raises(LayoutRefused, match="give --kv-cache-dtype fp8"):
+            plan(flash, gpu, "0.24.0", "-tp 4")
+        assert (
+            plan(flash, gpu, "0.24.0", "-tp 4 --kv-cache-dtype fp8").block_size
+            == plan(flash, gpu, "0.32.0", "-tp 4").block_size
+        )
+
+
+def test_mimo_v2_reads_the_cache_dtype_since_032() -> None:
+    """Its layers were built without the cache's configuration before (vLLM 0.24.0's own answer: pages of 20,480 bytes)."""
+    old, new = (
+        plan("XiaomiMiMo/MiMo-V2-Flash", "H100-80GB", v, "-tp 4 --kv-cache-dtype fp8") for v in ("0.24.0", "0.32.0")
+    )
+    assert (old.page_bytes, new.page_bytes) == (20480, 10240)
