@@ -82,3 +82,21 @@ def image_user(reference: str) -> ImageUser | None:
     if name.endswith("-nonroot") or "nonroot" in image.tag:
         return ImageUser("vllm", uid=2000, version=version or _VLLM_USER, wrapped=True)
     return ImageUser("vllm", version=version)
+
+
+#: Who publishes images of engines for everybody: their images hold no model.
+_PUBLISHERS = (
+    "docker.io/vllm/", "docker.io/lmsysorg/", "docker.io/rocm/", "docker.io/rayproject/", "docker.io/lmcache/",
+    "docker.io/aibrix/", "docker.io/intel/", "docker.io/opea/", "nvcr.io/nvidia/", "nvcr.io/nim/", "ghcr.io/huggingface/",
+    "ghcr.io/llm-d/", "ghcr.io/ai-dynamo/", "quay.io/modh/", "quay.io/opendatahub/", "quay.io/vllm/", "quay.io/rh-",
+    "registry.redhat.io/", "public.ecr.aws/neuron/", "public.ecr.aws/deep-learning-containers/", "vault.habana.ai/",
+    "us-docker.pkg.dev/deeplearning-platform-release/", "us-docker.pkg.dev/vertex-ai/", "gcr.io/vertex-model-garden/",
+)  # fmt: skip
+
+
+def holds_no_model(reference: str) -> bool:
+    """Whether an image is one that is published without a model; one of somebody's own may hold it."""
+    from planner.engines.image import parse_image
+
+    image = parse_image(reference)
+    return f"{image.registry}/{image.repository}".startswith(_PUBLISHERS)

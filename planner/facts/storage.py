@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from planner.engines.image_users import holds_no_model
 from planner.facts.caches import Cache, downloads, has_room_elsewhere, hub_cache, mount_of
 from planner.facts.environment import variable
 from planner.facts.places import key_position
@@ -91,17 +92,21 @@ def _cache(plan: Plan, container: Container, user: User | None, positions: dict[
     facts["what"] = plan.engine.model.value if plan.engine.model is not None else "The model"
     facts["mover"] = cache.set_by
     facts["unread"] = _unread(plan, container)
-    if cache.path is not None:
-        mount = mount_of(container, cache.path)
-        facts["kind"] = mount.kind or "undeclared" if mount is not None else "layer"
-        facts["where"] = f"{cache.path} ({cache.by}) is on no volume"
-    elif not has_room_elsewhere(container):
-        # Wherever the cache is, it is not on a volume.
-        facts["kind"] = "layer"
-        facts["where"] = "no volume is mounted that could hold it"
-    else:
+    mount = mount_of(container, cache.path) if cache.path is not None else None
+    if mount is not None:
+        facts["kind"] = mount.kind or "undeclared"
+    elif cache.path is None and has_room_elsewhere(container):
         facts["gap"] = cache.reason
         facts["gap_remedy"] = f"state it: {cache.set_by} with the folder of a volume"
+    elif container.image is None or not holds_no_model(container.image.value):
+        facts["gap"] = "no volume is mounted for the model, which may be a part of the image"
+        facts["gap_remedy"] = "say that it is: HF_HUB_OFFLINE=1; else mount a volume for it"
+    else:
+        facts["kind"] = "layer"
+        # Wherever the cache is where its folder is not known, it is not on a volume.
+        facts["where"] = (
+            f"{cache.path} ({cache.by}) is on no volume" if cache.path else "no volume is mounted that could hold it"
+        )
     return facts
 
 

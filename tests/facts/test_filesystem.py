@@ -135,9 +135,13 @@ def test_where_the_image_keeps_its_cache_is_not_guessed(lint_text: Callable[...,
     (gap,) = [gap for gap in result.not_evaluated if gap.rule == "cache-not-on-volume"]
     assert "home" in gap.reason
     assert "HF_HOME" in gap.remedy
-    # Without any volume it is certain.
-    bare = lint_text(pod(image="registry.example/own/vllm:v1", volumes=[], command=["vllm", "serve"]))
+    # Without any volume it is certain, unless the model is a part of the image.
+    bare = lint_text(pod(image="rocm/vllm:v1", volumes=[], command=["vllm", "serve"]))
     assert "cache-not-on-volume" in {finding.rule for finding in bare.findings}
+    own = lint_text(pod(image="registry.example/own/vllm:v1", volumes=[], command=["vllm", "serve"]))
+    assert "cache-not-on-volume" not in {finding.rule for finding in own.findings}
+    (gap,) = [gap for gap in own.not_evaluated if gap.rule == "cache-not-on-volume"]
+    assert "a part of the image" in gap.reason
 
 
 @pytest.mark.parametrize(
