@@ -13,6 +13,7 @@ from planner.engines.resolver import Resolver, Version, parallel_size
 from planner.engines.sglang_config import SGLangConfig
 from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph_max, mem_fraction, multimodal_factor
 from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
+from planner.engines.sglang_prefill_graphs import Facts, captured
 from planner.engines.sglang_speculative import draft_shape
 from planner.engines.sglang_states import slots_per_request, strategy
 from planner.engines.vllm import env_text
@@ -70,19 +71,6 @@ _WINDOW_POOL: tuple[tuple[str, Version], ...] = (
 _UNNAMED_DEPTH = ("qwen", "glm", "kimi", "ernie", "paddleocr")
 #: Expert exchange that spreads whole experts over all tensor ranks.
 _SPREADING = ("deepep", "mooncake", "nixl", "ascend_fuseep", "flashinfer", "mori", "megamoe")
-#: Multimodal architectures that keep prefill graphs.
-_GRAPHED_MULTIMODAL = (
-    "MiniMaxM3",
-    "Cohere2Vision",
-    "Glm5Next",
-    "InternS2",
-    "PaddleOCRVL",
-    "Qwen3_5",
-    "Qwen4Exp",
-    "MuseGlimmer",
-    "MuseSpark",
-    "KimiK",
-)
 
 
 def effective(
@@ -514,46 +502,50 @@ class _Resolver(Resolver):
             return False
         if config.get("disable-cuda-graph") is True and version >= (0, 5, 14):
             return True
-        architecture = self.model.architecture
-        exchange = config.get("moe-a2a-backend")
-        context = parallel_size(config, "attn-cp-size") > 1
-        if version < (0, 5, 14):
-            listed = ("DeepseekV32", "DeepseekV4", "Qwen3Next", "GlmMoeDsa", "BailingMoeV2_5", "LLaDAModelLM")
-            return (
-                architecture.startswith(listed)
-                or self.attention_data > 1
-                or self.parallel.pipeline > 1
-                or config.platform != "cuda"
-                or exchange not in (None, "none")
-                or self.model.multimodal
-                or bool(self.role)
-                or context
-                or any(
-                    config.get(name) is True
-                    for name in (
-                        "enable-torch-compile",
-                        "enable-lora",
-                        "enable-hierarchical-cache",
-                        "enable-deterministic-inference",
-                        "enable-symm-mem",
-                        "enable-eplb",
-                    )
-                )
-                or bool(config.get("lora-paths"))
-                or self._number("cpu-offload-gb") > 0
+        return not captured(self._graph_facts())
+
+    def _graph_facts(self) -> Facts:
+        """What decides about prefill graphs where no flag does."""
+        from planner.models.architecture import RecurrentState
+
+        config = self.config
+        on = {
+            name
+            for name in (
+                "enable-torch-compile",
+                "enable-lora",
+                "enable-hierarchical-cache",
+                "enable-deterministic-inference",
+                "enable-symm-mem",
+                "enable-eplb",
+                "enable-two-batch-overlap",
             )
-        if version < (0, 5, 15):
-            return self.latent
-        if self.latent and not self.sparse and version < (0, 5, 18):
-            return True
-        return (
-            (self.parallel.pipeline > 1 and version >= (0, 5, 19))
-            or architecture.startswith("DeepseekV4")
-            or context
-            or self.parallel.context > 1
-            or config.get("enable-two-batch-overlap") is True
-            or exchange not in (None, "none", "deepep", "megamoe", "flashinfer")
-            or (self.model.multimodal and not architecture.startswith(_GRAPHED_MULTIMODAL))
+            if config.get(name) is True
+        }
+        exchange = config.get("moe-a2a-backend")
+        if exchange is None and config.get("enable-deepep-moe") is True:
+            exchange = "deepep"
+        return Facts(
+            version=self.version,
+            architecture=self.model.architecture,
+            cuda=config.platform == "cuda",
+            multimodal=self.model.multimodal,
+            latent=self.latent,
+            sparse=self.sparse,
+            kda=any(isinstance(x.attention, RecurrentState) and x.attention.kind == "kda" for x in self.model.layers),
+            attention_data=self.attention_data > 1 or config.get("enable-dp-attention") is True,
+            pipeline=self.parallel.pipeline > 1,
+            context=parallel_size(config, "attn-cp-size") > 1 or self.parallel.context > 1,
+            decode_context=parallel_size(config, "dcp-size") > 1,
+            two_batches="enable-two-batch-overlap" in on,
+            exchange=exchange if isinstance(exchange, str) else "",
+            adapters="enable-lora" in on or bool(config.get("lora-paths")),
+            role=self.role,
+            compiled_rules=bool(on - {"enable-lora", "enable-two-batch-overlap"})
+            or config.get("expert-distribution-recorder-mode") is not None
+            or config.get("load-format") == "gguf"
+            or config.get("quantization") == "gguf"
+            or self._number("cpu-offload-gb") > 0,
         )
 
     def _sequences(self, given: Fact[int] | None) -> Fact[int]:
