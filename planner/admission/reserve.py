@@ -107,9 +107,6 @@ def progress(cache: Cache, mix: Mix, running: int, risk: float, blocks: int | No
     else:
         required = max(policies[1:3], key=lambda policy: (policy.missing, policy.needed))
     most = _most(cache, mix, risk, usable, 1 << 20)
-    # A watermark keeps a risk; what other policies ask for it does not look at.
-    by_risk = cache.prompts_wait and mix.policy in ("", "quantile")
-    watermark = watermark_needed(mix, usable, risk) / (usable + 1) if by_risk else inf
     return Progress(
         running=running,
         policies=tuple(policies),
@@ -118,7 +115,44 @@ def progress(cache: Cache, mix: Mix, running: int, risk: float, blocks: int | No
         engine_keeps=cache.watermark_blocks,
         overflow=found,
         most_running=most,
-        watermark=ceil(1000 * watermark) / 1000 if watermark <= _MOST_WATERMARK else 0.0,
+        watermark=watermark_share(cache, mix, risk, usable),
+    )
+
+
+def watermark_share(cache: Cache, mix: Mix, risk: float, blocks: int | None = None) -> float:
+    """The share of blocks that a watermark must keep free for the risk, to a thousandth; 0 where none below 0.3 does, and for
+    other policies than the quantile: what those ask for a watermark does not look at."""
+    usable = cache.blocks if blocks is None else blocks
+    by_risk = cache.prompts_wait and mix.policy in ("", "quantile")
+    watermark = watermark_needed(mix, usable, risk) / (usable + 1) if by_risk else inf
+    return ceil(1000 * watermark) / 1000 if watermark <= _MOST_WATERMARK else 0.0
+
+
+def missing_blocks(cache: Cache, mix: Mix, running: int, risk: float) -> tuple[int, int]:
+    """(requests that run, blocks too few for their reserve): ``progress`` without what nobody asks for."""
+    running, limited, _ = outgrowth(cache, mix, running, cache.blocks)
+    wanted = (mix.policy,) if mix.policy else ("finish-longest", "quantile")
+    under = limited and "quantile" in wanted
+    reserves = [
+        _under_watermark(cache, mix, running, risk, cache.blocks)
+        if under and policy == "quantile"
+        else reserve_of(policy, cache, mix, running, risk)
+        for policy in wanted
+    ]
+    return running, max(reserve.missing for reserve in reserves)
+
+
+def keeps(cache: Cache, mix: Mix, running: int, risk: float) -> bool:
+    """Whether ``running`` requests keep the plan's reserve: what ``most_kept`` says, for one number."""
+    if running * mix.mean > cache.blocks - mix.shared:
+        return False
+    if (
+        mix.policy in ("", "quantile")
+        and overflow(mix, running, cache.blocks, prompts_wait=cache.prompts_wait).risk > risk
+    ):
+        return False
+    return (
+        mix.policy == "quantile" or reserve_of(mix.policy or "finish-longest", cache, mix, running, risk).missing == 0
     )
 
 

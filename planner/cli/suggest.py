@@ -32,6 +32,11 @@ FORMATS = ("text", "json")
 @click.option(
     "--risk", type=click.FloatRange(0, 0.5, min_open=True), help="Accepted risk of a preemption.  [default: 0.01]"
 )
+@click.option(
+    "--policy",
+    type=click.Choice(("next-step", "finish-longest", "quantile", "worst-case")),
+    help="The reserve to keep.  [default: the larger of finish-longest and quantile]",
+)
 @click.option("--max-model-len", type=click.IntRange(16), help="[default: the longest prompt and output]")
 @click.option("--max-gpus", type=click.IntRange(1), help="GPUs in all.")
 @click.option("--gpus-per-node", type=click.IntRange(1, 64), help="[default: those of known machine types]")
@@ -154,6 +159,7 @@ def _workload(configured: Settings, options: dict[str, Any]) -> dict[str, Any]:
         "output_tokens",
         "shared_prefix_tokens",
         "risk",
+        "policy",
     )
     demand = {name.replace("-", "_"): value for name, value in configured.workload.items()}
     if options["concurrency"] is not None and options["requests_per_second"] is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.record import replace
 from planner.suggest.configuration import Knobs, Question, settled
 from planner.suggest.layouts import Layout
-from planner.suggest.search import search
+from planner.suggest.search import fewest_gpus
 
 if TYPE_CHECKING:
     from planner.models.architecture import ModelArchitecture
@@ -77,15 +77,9 @@ def _count(gpus: int) -> str:
 
 def _fewer(answer: Suggestion, gpus: int, cache_dtype: str = "") -> int:
     """GPUs that a changed question takes, 0 where these are no fewer."""
-    found = search(
-        answer.question,
-        answer.demand.in_flight,
-        answer.found.node,
-        most_gpus=gpus - 1,
-        alternatives=False,
-        cache_dtype=cache_dtype,
+    return fewest_gpus(
+        answer.question, answer.demand.in_flight, answer.found.node, gpus - 1, answer.most_pods, cache_dtype
     )
-    return found.choices[0].gpus if found.choices else 0
 
 
 def _shorter(answer: Suggestion) -> int:
@@ -103,7 +97,7 @@ def _quantized(answer: Suggestion, catalog_id: str) -> list[ModelArchitecture]:
     from planner.models.resolve import resolve
 
     own = answer.choice.judged.plan.model if answer.choice else None
-    if own is None or own.quantization or not catalog_id:
+    if own is None or not catalog_id:
         return []
     organisation, _, base = catalog_id.lower().partition("/")
     named = []
@@ -119,11 +113,13 @@ def _quantized(answer: Suggestion, catalog_id: str) -> list[ModelArchitecture]:
     found: list[ModelArchitecture] = []
     seen: set[bool] = set()
     for kind, *_, key in sorted(named):
+        if own.quantization and kind < _FORMATS.index("w4a16"):
+            continue
         try:
             other = resolve(key)
         except UnknownModel:
             continue
-        # One of eight bits and one of four.
+        # One of eight bits, unless the model has these, and one of four.
         eight_bits = kind < _FORMATS.index("w4a16")
         if eight_bits not in seen and _same(own, other.architecture) and _runs(answer.question, other.architecture):
             seen.add(eight_bits)

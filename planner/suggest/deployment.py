@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from planner.record import NamedTuple
 from planner.suggest.compose import manifest_of
 from planner.suggest.configuration import Knobs, Question, settled
-from planner.suggest.layouts import Layout, NodeSize, node_size
+from planner.suggest.layouts import MOST_PODS, Layout, NodeSize, node_size
 from planner.suggest.search import Choice, Found, search
 from planner.suggest.wanted import (
     Demand,
@@ -36,7 +36,8 @@ _ROCM_IMAGES_SINCE = (0, 14, 0)
 class Suggestion(NamedTuple):
     """The answer for one accelerator. ``choice`` is None where nothing works, and ``reasons`` then say why; otherwise they
     say what it costs beyond GPUs (FP8 cache, no graphs). ``price``: per hour in the user's currency, 0 where not known.
-    ``needed``: GPUs without the limit, 0 where no number works. ``findings``: what lint still says of the manifest."""
+    ``needed``: GPUs without the limit, 0 where no number works. ``most_pods``: of a copy. ``findings``: what lint still says
+    of the manifest. ``cheaper``: changes that would take fewer GPUs."""
 
     accelerator: Accelerator
     question: Question
@@ -48,6 +49,7 @@ class Suggestion(NamedTuple):
     reasons: tuple[str, ...] = ()
     price: float = 0.0
     needed: int = 0
+    most_pods: int = MOST_PODS
     cheaper: tuple[str, ...] = ()
 
 
@@ -100,7 +102,8 @@ def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Sug
     )
     question = with_fixed(question)
     node = NodeSize(wanted.gpus_per_node, "--gpus-per-node") if wanted.gpus_per_node else node_size(accelerator)
-    answer = Suggestion(accelerator, question, demand, Found((), (), demand.in_flight, node))
+    nothing = Found((), (), demand.in_flight, node)
+    answer = Suggestion(accelerator, question, demand, nothing, most_pods=wanted.most_pods)
     refused = _refused(model, accelerator, version)
     if refused:
         return answer._replace(reasons=(refused,))

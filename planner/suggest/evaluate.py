@@ -100,17 +100,12 @@ class Judged:
         """Whether the cache keeps the reserve for this many requests: what ``most`` says, for one number."""
         if self._most is not None:
             return self._most >= requests
-        from planner.admission.reserve import reserve_of
-        from planner.admission.risk import overflow
+        from planner.admission.reserve import keeps
 
         mix, pool, workload = self.mix, self.cache, self.workload
         if mix is None or pool is None or workload is None:
             return False
-        if requests * mix.mean > pool.blocks - mix.shared:
-            return False
-        if overflow(mix, requests, pool.blocks, prompts_wait=pool.prompts_wait).risk > workload.risk:
-            return False
-        return reserve_of("finish-longest", pool, mix, requests, workload.risk).missing == 0
+        return keeps(pool, mix, requests, workload.risk)
 
 
 class Judge:
@@ -197,11 +192,11 @@ def utilization_limit(plan: Plan) -> float:
 def watermark_for(judged: Judged) -> float:
     """The share of blocks that ``--watermark`` has to keep free so that the reserve holds however many requests the engine
     would let in; 0 where the release has no such setting, or none below 0.3 keeps it."""
-    from planner.admission.reserve import progress
+    from planner.admission.reserve import watermark_share
     from planner.admission.scheduler_facts import WATERMARK_SINCE
 
     config = judged.plan.effective
     if config is None or config.version < WATERMARK_SINCE or judged.mix is None or judged.cache is None:
         return 0.0
     risk = judged.workload.risk if judged.workload else 0.01
-    return progress(judged.cache, judged.mix, max(1, judged.most), risk).watermark
+    return watermark_share(judged.cache, judged.mix, risk)

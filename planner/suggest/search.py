@@ -99,6 +99,15 @@ class Found(NamedTuple):
     node: NodeSize
 
 
+class _Explored(NamedTuple):
+    """What a search has found before settings are chosen: ``best``: the fewest GPUs, 0 where nothing works."""
+
+    seeker: _Seeker
+    candidates: list[_Candidate]
+    attempts: list[Attempt]
+    best: int
+
+
 def search(
     question: Question,
     in_flight: int,
@@ -114,6 +123,34 @@ def search(
     ``most_gpus``: no more than these in all (0: as many as it takes, in copies of up to ``MOST_GPUS``). ``most_pods``: of
     one copy. ``cache_dtype``: ``--kv-cache-dtype`` of every configuration. Pure: reads the catalog, nothing else.
     """
+    seeker, candidates, attempts, best = _explore(question, in_flight, node, most_gpus, most_pods, cache_dtype)
+    choices = _settled(seeker, [candidate for candidate in candidates if candidate.gpus == best])
+    if alternatives and choices:
+        # Where a copy spans pods, what one pod a copy would take is worth knowing.
+        spans = choices[0].layout.pods > 1
+        larger = [one for one in candidates if one.gpus > best and not (spans and one.layout.pods > 1)]
+        found = [*map(seeker.settle, larger[:1]), *_others(seeker, choices[0], node, most_gpus)]
+        choices += sorted({(one.layout, one.replicas): one for one in found}.values(), key=lambda choice: choice.rank)
+    return Found(tuple(choices), tuple(attempts), seeker.in_flight, node)
+
+
+def fewest_gpus(
+    question: Question,
+    in_flight: int,
+    node: NodeSize,
+    most_gpus: int,
+    most_pods: int = MOST_PODS,
+    cache_dtype: str = "",
+) -> int:
+    """The number of GPUs that ``search`` would find, at most ``most_gpus``; 0 where that is not enough."""
+    explored = _explore(question, in_flight, node, most_gpus, most_pods, cache_dtype)
+    return explored.best if explored.candidates else 0
+
+
+def _explore(
+    question: Question, in_flight: int, node: NodeSize, most_gpus: int, most_pods: int, cache_dtype: str
+) -> _Explored:
+    """Every layout that could be the best, from the smallest copy upwards."""
     seeker = _Seeker(question, in_flight, cache_dtype)
     over_pods = parse_version(question.version.value) >= NODES_SINCE and most_pods > 1
     limit = min(most_gpus or MOST_GPUS, MOST_GPUS, node.gpus * (most_pods if over_pods else 1))
@@ -134,14 +171,7 @@ def search(
                 candidates.append(outcome)
                 best = min(best or outcome.gpus, outcome.gpus)
     candidates.sort(key=lambda candidate: candidate.rank)
-    choices = _settled(seeker, [candidate for candidate in candidates if candidate.gpus == best])
-    if alternatives and choices:
-        # Where a copy spans pods, what one pod a copy would take is worth knowing.
-        spans = choices[0].layout.pods > 1
-        larger = [one for one in candidates if one.gpus > best and not (spans and one.layout.pods > 1)]
-        found = [*map(seeker.settle, larger[:1]), *_others(seeker, choices[0], node, most_gpus)]
-        choices += sorted({(one.layout, one.replicas): one for one in found}.values(), key=lambda choice: choice.rank)
-    return Found(tuple(choices), tuple(attempts), seeker.in_flight, node)
+    return _Explored(seeker, candidates, attempts, candidates[0].gpus if candidates else 0)
 
 
 def _settled(seeker: _Seeker, ties: list[_Candidate]) -> list[Choice]:
@@ -440,15 +470,15 @@ class _Seeker:
     def _missing_under(self, judged: Judged, requests: int) -> int | None:
         """Blocks that the engine's watermark falls short of the reserve for as many requests as it would ever let in; None
         where the planned ones do not run at a time under it."""
-        from planner.admission.reserve import progress
+        from planner.admission.reserve import missing_blocks
 
         pool, mix, workload = judged.cache, judged.mix, judged.workload
         if pool is None or mix is None or workload is None or not judged.serves(requests):
             return None
-        now = progress(pool, mix, requests, workload.risk)
-        if now.running < requests or not now.kept:
+        running, missing = missing_blocks(pool, mix, requests, workload.risk)
+        if running < requests or missing:
             return None
-        return progress(pool, mix, judged.sequences, workload.risk).required.missing
+        return missing_blocks(pool, mix, judged.sequences, workload.risk)[1]
 
 
 def _too_small(judged: Judged) -> str:

@@ -223,3 +223,10 @@ def test_a_trace_of_the_settings_is_the_demand(run: Callable[..., Result], folde
     args = container(documents(result)["Deployment"])["args"]
     assert "--max-model-len=1536" in args  # 1190 + 149 tokens, to a multiple of 256
     assert "annotations" not in documents(result)["Deployment"]["metadata"]
+
+
+def test_another_policy_takes_more_gpus(run: Callable[..., Result]) -> None:
+    usual = run(*QWEN, "--accelerator", "H100-80GB", "--format", "json")
+    worst = run(*QWEN, "--accelerator", "H100-80GB", "--format", "json", "--policy", "worst-case")
+    gpus = [json.loads(result.stdout)["suggestions"][0]["gpus"] for result in (usual, worst)]
+    assert gpus[0] < gpus[1]
