@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.documents.document import Document, FileContent, Problem
@@ -11,7 +11,7 @@ from planner.documents.read import read_bytes, read_path
 from planner.provenance import Position
 from planner.record import dataclass, field
 from planner.render import helm, kustomize
-from planner.render.origin import HelmOrigin, KustomizeOrigin
+from planner.render.origin import HelmOrigin, KustomizeOrigin, sources_of
 from planner.render.tools import CannotRender
 from planner.settings import RENDERED
 
@@ -94,15 +94,13 @@ def render(files: Sequence[FileContent], values: Sequence[str] = ()) -> Rendered
     made: list[FileContent] = []
     problems: dict[str, list[Problem]] = {}
     consumed: set[str] = set()
-    for tree in _roots(files):
-        content = _kustomized(tree, problems)
-        if content is not None:
-            made.append(content)
-            consumed.update(tree.files)
-            result.origins[content.file] = KustomizeOrigin(tree, content)
-            result.sources[content.file] = {own.file for own in tree.files.values()}
-            result.documents.extend(document for own in tree.files.values() for document in own.documents)
-            result.texts.update({own.file: own.lines for own in tree.files.values()})
+    for tree, content in _kustomizations(files, problems):
+        made.append(content)
+        consumed.update(tree.files)
+        result.origins[content.file] = KustomizeOrigin(tree, content)
+        result.sources[content.file] = {own.file for own in tree.files.values()}
+        result.documents.extend(document for own in tree.files.values() for document in own.documents)
+        result.texts.update({own.file: own.lines for own in tree.files.values()})
     charts: dict[str, bool] = {}
     for content in files:
         for notice in content.notices:
@@ -134,15 +132,56 @@ def render(files: Sequence[FileContent], values: Sequence[str] = ()) -> Rendered
     return result
 
 
-def _roots(files: Sequence[FileContent]) -> list[kustomize.Tree]:
-    """The kustomizations of some inputs that no other of them reads, and that can stand alone."""
-    trees = {}
+def _kustomizations(
+    files: Sequence[FileContent], problems: dict[str, list[Problem]]
+) -> Iterator[tuple[kustomize.Tree, FileContent]]:
+    """The kustomizations of some inputs with what they make: those that no other one reads; then, for engines that these
+    leave out, the inner ones that have them, without what was made before."""
+    trees: dict[str, kustomize.Tree] = {}
     for content in files:
-        if kustomize.is_kustomization(content) and not any(d.kind == "Component" for d in content.documents):
-            real = os.path.realpath(content.file)
-            trees[real] = kustomize.read_tree(content.file, content.file, top_of(content.file))
+        if kustomize.stands_alone(content):
+            trees[os.path.realpath(content.file)] = kustomize.read_tree(
+                content.file, content.file, top_of(content.file)
+            )
     inner = {own for real, tree in trees.items() for own in tree.kustomizations if own != real}
-    return [tree for real, tree in trees.items() if real not in inner]
+    found: set[tuple[str, int]] = set()
+    roots = [tree for real, tree in trees.items() if real not in inner]
+    for tree in roots:
+        made = _kustomized(tree, problems)
+        if made is not None:
+            yield tree, made
+            found |= _sources(tree, made)
+        else:
+            found |= {(own.file, own.index) for own in tree.resources}  # read as they stand
+    for tree in (trees[real] for root in roots for real in root.kustomizations if real in inner and real in trees):
+        left = [own for own in tree.resources if (own.file, own.index) not in found]
+        if left and _starts_an_engine(left):
+            made = _kustomized(tree, problems)
+            if made is not None:
+                fresh = tuple(one for one in made.documents if not _was_made(tree, one, found))
+                yield tree, made._replace(documents=fresh)
+                found |= _sources(tree, made)
+
+
+def _sources(tree: kustomize.Tree, content: FileContent) -> set[tuple[str, int]]:
+    """(file, number) of the resources that something was made of."""
+    return {(own.file, own.index) for one in content.documents for own in sources_of(tree.resources, one.root)}
+
+
+def _was_made(tree: kustomize.Tree, document: Document, found: set[tuple[str, int]]) -> bool:
+    """Whether an object that runs pods has been made by an outer kustomization, which knows better."""
+    from planner.workloads.extract import runs_pods
+
+    sources = sources_of(tree.resources, document.root)
+    return runs_pods(document) and bool(sources) and all((own.file, own.index) in found for own in sources)
+
+
+def _starts_an_engine(documents: Sequence[Document]) -> bool:
+    from planner.plan import extract_files, plan_workloads
+    from planner.settings import Settings
+
+    content = FileContent("", tuple(documents), (), ())
+    return plan_workloads(extract_files([content]).workloads, Settings())[1] > 0
 
 
 def top_of(file: str) -> str:

@@ -57,6 +57,11 @@ def is_kustomization(content: FileContent) -> bool:
     return kinds <= {"", "Kustomization", "Component"} and groups <= {"", "kustomize.config.k8s.io"}
 
 
+def stands_alone(content: FileContent) -> bool:
+    """Whether a file is a kustomization that can be built, not a component of others."""
+    return is_kustomization(content) and not any(document.kind == "Component" for document in content.documents)
+
+
 def read_tree(path: str, file: str, top: str) -> Tree:
     """Everything that the kustomization at ``path`` (shown as ``file``) reads below the folder ``top``."""
     tree = Tree(os.path.dirname(path), file)

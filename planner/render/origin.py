@@ -99,10 +99,11 @@ class KustomizeOrigin:
         place = self._places.find(position)
         if place is None:
             return self.fallback
-        resources = [
-            document.root for document in self._tree.resources if _same_object(document.root, place.document.root)
-        ]
-        patches = [root for root in self._tree.patches if _same_object(root, place.document.root, patch=True)]
+        rendered = place.document.root
+        resources = [document.root for document in sources_of(self._tree.resources, rendered)]
+        patches = [root for root in self._tree.patches if _same_object(root, rendered)]
+        # A patch with a target may have any name; one of the object's own name is the better guess.
+        patches.sort(key=lambda root: _name(root) not in _name(rendered))
         for root in (*resources, *patches):
             found = _resolve(root, place)
             if found is not None:
@@ -171,16 +172,24 @@ class HelmOrigin:
         }
 
 
-def _same_object(source: Node, rendered: Node, patch: bool = False) -> bool:
-    """Whether a source may be what an object was made of: of the same kind, and of its name, to which prefixes and
-    suffixes may have come."""
-    if source.kind != "mapping":
+def sources_of(documents: Iterable[Document], rendered: Node) -> list[Document]:
+    """The documents that a rendered object may have been made of: of its kind, and of its name or the longest part of it,
+    to which prefixes and suffixes have come."""
+    named = [(len(d.name), d) for d in documents if _same_object(d.root, rendered) and d.name in _name(rendered)]
+    longest = max((length for length, _ in named), default=0)
+    return [document for length, document in named if length == longest]
+
+
+def _name(root: Node) -> str:
+    return root.string("metadata", "name") or root.string("metadata", "generateName") or ""
+
+
+def _same_object(source: Node, rendered: Node) -> bool:
+    """Whether two objects are of the same kind."""
+    if source.kind != "mapping" or source.string("kind") != rendered.string("kind"):
         return False
-    kind, group = source.string("kind"), (source.string("apiVersion") or "").rpartition("/")[0]
-    if kind != rendered.string("kind") or group != (rendered.string("apiVersion") or "").rpartition("/")[0]:
-        return False
-    own, other = source.string("metadata", "name") or "", rendered.string("metadata", "name") or ""
-    return own in other or patch
+    group = (source.string("apiVersion") or "").rpartition("/")[0]
+    return group == (rendered.string("apiVersion") or "").rpartition("/")[0]
 
 
 def _step(node: Node, step: str | int, rendered: Node) -> Node | None:

@@ -179,6 +179,12 @@ def _expanded(documents: Sequence[Document]) -> Iterator[Document]:
             yield from expand(document)[:_MOST_EXPANDED]
 
 
+def runs_pods(document: Document) -> bool:
+    """Whether an object is of a kind that runs pods, or holds containers."""
+    known = (_group(document.api_version), document.kind)
+    return known in READERS or known in EXPANDERS or _holds_containers(document.root)
+
+
 def _may_be_values(root: Node) -> bool:
     """Whether a document without a kind has keys that values of an engine's chart have."""
     return root.kind == "mapping" and any(

@@ -369,3 +369,54 @@ def test_other_names_of_the_file(lint: Run, repository: Path, tools: Tools, name
     (repository / "overlays/prod/kustomization.yaml").rename(repository / "overlays/prod" / name)
     assert ("unknown-flag", f"overlays/prod/{name}", 12) in findings(lint("--render", *RULES))
     assert ("unknown-flag", f"overlays/prod/{name}", 12) in findings(lint("--render", *RULES, f"overlays/prod/{name}"))
+
+
+SECOND = BASE.replace("name: llm\n", "name: llm-router\n").replace("- --max-model-len=131072", "- --bar=1")
+DELETES = """\
+resources: [../../base]
+patches:
+  - patch: |
+      $patch: delete
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: llm}
+"""
+
+
+def installed(path_of_old: str, tools: Tools) -> None:
+    """The renderer that is installed, whichever it is."""
+    for name in ("kustomize", "kubectl"):
+        found = shutil.which(name, path=path_of_old)
+        if found:
+            (tools.folder / name).symlink_to(os.path.realpath(found))
+            return
+    pytest.skip("neither kustomize nor kubectl is installed")
+
+
+def test_an_engine_that_the_overlay_leaves_out_is_read_where_the_base_makes_it(
+    lint: Run, folder: Path, path_of_old: str, tools: Tools
+) -> None:
+    """Nothing is lost, and what the overlay makes is not said once more as the base has it."""
+    installed(path_of_old, tools)
+    write(folder, {
+        "base/a.yaml": BASE, "base/b.yaml": SECOND, "base/kustomization.yaml": "resources: [a.yaml, b.yaml]\n",
+        "overlays/prod/kustomization.yaml": DELETES,
+    })  # fmt: skip
+    report = json.loads(lint("--render", *RULES).stdout)
+    told = {(f["rule"], f["file"], f["line"]): f["rendered_by"] for f in report["findings"]}
+    assert told[("max-model-len-exceeds-model", "base/a.yaml", 16)] == ["base"]
+    assert told[("unknown-flag", "base/b.yaml", 16)] == ["overlays/prod"]
+    assert (report["workloads"], report["errors"]) == (2, [])
+
+
+def test_objects_whose_names_begin_alike_are_told_apart(
+    lint: Run, folder: Path, path_of_old: str, tools: Tools
+) -> None:
+    installed(path_of_old, tools)
+    write(folder, {
+        "base/b.yaml": SECOND, "base/a.yaml": BASE, "base/kustomization.yaml": "resources: [a.yaml, b.yaml]\n",
+        "overlays/prod/kustomization.yaml": "resources: [../../base]\nnameSuffix: -prod\n",
+    })  # fmt: skip
+    found = findings(lint("--render", *RULES))
+    assert TOO_LONG[::2] in [entry[::2] for entry in found if entry[1] == "base/a.yaml"]
+    assert [entry for entry in found if entry[0] == "unknown-flag"] == [("unknown-flag", "base/b.yaml", 16)]
