@@ -58,6 +58,8 @@ class SGLangConfig(EffectiveConfig):
     """``prefill`` or ``decode`` where the two are separate servers."""
     index_dtype: str = "bfloat16"
     """Element type of the keys that an indexer beside keys and values keeps (MiniMax-M3, Qwen4-Exp)."""
+    request_workspace: int = 0
+    """Bytes of attention work space for each request that the scheduler may run (AITER's ragged paged attention)."""
     host_tables: bool = True
     """Whether embedding tables that may stay in the host's memory do (Qwen4-Exp's n-grams)."""
     raw_sparse_rows: bool = False

@@ -257,6 +257,7 @@ class _Resolver(Resolver):
             draft_tokens=draft_tokens,
             role=self.role,
             index_dtype=self._index_dtype(dtype.value, cache.value),
+            request_workspace=self._request_workspace(),
             host_tables=self._host_tables(dtype.value),
             raw_sparse_rows=self._raw_sparse_rows(cache.value),
             multimodal_reserve=self._multimodal_reserve(),
@@ -640,6 +641,27 @@ class _Resolver(Resolver):
         if given and self.version >= (0, 5, 19) and (honoured or "").lower() in ("1", "true", "yes"):
             return 1.0
         return 0.85 if self._attention_backend() == "aiter" else 1.0
+
+    def _request_workspace(self) -> int:
+        """Bytes that AITER's attention sets aside for a request: a 32-bit output, a maximum and a sum for every 256 tokens of
+        the context and every head (``AiterAttnBackend.__init__``); none for latent caches and unified attention."""
+        from planner.models.architecture import ChunkedLocal, FullAttention, SlidingWindow
+
+        if self._attention_backend() != "aiter" or self.latent or self.config.platform != "rocm":
+            return 0
+        unified = (env_text(self.config, "SGLANG_USE_AITER_UNIFIED_ATTN") or "").lower() in ("1", "true", "yes")
+        if self.version >= (0, 5, 10) and (unified or self._window_pool()):
+            return 0
+        plain = [
+            x.attention
+            for x in self.model.layers
+            if isinstance(x.attention, (FullAttention, SlidingWindow, ChunkedLocal))
+        ]
+        if not plain:
+            return 0
+        heads = plain[0].heads // max(1, self.parallel.tensor // self.attention_data)
+        parts = -(-self.length.value // 256)
+        return heads * parts * (4 * plain[0].v_head_dim + 8)
 
     def _attention_backend(self) -> str:
         given = self.config.get("attention-backend")

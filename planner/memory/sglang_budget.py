@@ -106,6 +106,8 @@ def _stage(
         )
     terms.update(_pool_terms(config, per_token, pools, budget, kv_cache_memory))
     terms["request_table"] = request_table(config, pools[1].requests)
+    if config.request_workspace and "non_torch" not in measured:
+        terms["non_torch"] = non_torch(config, pools[1].requests)
     return _Stage(per_token, compressed, terms, budget, pools)
 
 

@@ -124,14 +124,20 @@ def graphs(model: ModelArchitecture, config: SGLangConfig) -> Term:
     )
 
 
-def non_torch(config: SGLangConfig) -> Term:
-    """Attention work space, and what communicators and libraries take after the baseline."""
+def non_torch(config: SGLangConfig, requests: int = 0) -> Term:
+    """Attention work space, and what communicators and libraries take after the baseline. ``requests``: those that the
+    scheduler may run, where the work space grows with them."""
     growth = _GROWTH_RANKS if config.parallel.world > 1 else _GROWTH
     bounds = [workspace + more for workspace, more in zip(_WORKSPACE, growth, strict=True)]
     inputs = [Input("attention work space", f"{_WORKSPACE[1]:.2f} GiB", "from start-up logs")]
     if config.shared_replicated:
         bounds = [bound + more for bound, more in zip(bounds, _DEEPEP, strict=True)]
         inputs.append(Input("expert exchange", f"{_DEEPEP[1]:.1f} GiB", "buffers of the all-to-all backend"))
+    each = config.request_workspace
+    if each and requests:
+        bounds = [bound + requests * each / GIB for bound in bounds]
+        why = "outputs, maxima and sums of AITER's attention for every 256 tokens of the context"
+        inputs.append(Input("requests", f"{requests:,} × {format_bytes(each)}", why))
     return Term("non_torch", _estimate(bounds), "work space + growth after the baseline", tuple(inputs), counted=False)
 
 

@@ -190,6 +190,11 @@ def test_scales_of_marlin_by_release_and_kernel() -> None:
         ("Qwen/Qwen3-8B", "0.5.10", "B200", "", int(136.37 * GIB) // 147_456, 0.005),
         ("Qwen/Qwen3-4B", "0.4.6", "L40S", "", 2821 * 40_960 // 512, 0.005),
         ("Qwen/Qwen3-235B-A22B-FP8", "0.4.9", "H100-80GB", "--tp-size 4 --mem-fraction-static 0.93", 367_404, 0.01),
+        # sgl-project/sglang, pull request 22537 (weights 15.50 GiB there and here).
+        ("Qwen/Qwen3-32B", "0.5.10", "B200", "--tp-size 4", 2_206_208, 0.002),
+        # Pull request 11830: the model by its context, its bytes per token and its sampling defaults.
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.5.6", "B200", "", 2_261_377, 0.002),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.5.6", "B200", "--enable-piecewise-cuda-graph", 2_243_474, 0.002),
     ],
 )
 def test_tokens_of_public_starts(name: str, version: str, device: str, line: str, tokens: int, within: float) -> None:
@@ -215,6 +220,32 @@ def test_tables_that_stay_in_the_hosts_memory() -> None:
     assert size("") < 62 * GIB
     assert size("--no-ple-offload-embedding") - size("") == pytest.approx(whole / 4, rel=0.01)
     assert size("--dtype float16") == pytest.approx(size("--no-ple-offload-embedding"), rel=0.01)
+
+
+def test_work_space_of_aiter_attention() -> None:
+    """sgl-project/sglang, pull request 18263: 51.75 GiB for 1,669,816 tokens on an MI355X; pull request 36656: 32.50 GiB for
+    Llama-3.1-8B with 4,096 requests. Window pools have none."""
+    name = "Qwen/Qwen3-30B-A3B-Instruct-2507"
+    pool = {"kv_cache_memory": 1_669_816 * 98_304}
+
+    def space(line: str, model: str = name, **options: Any) -> float:
+        found = budget(model, "MI355X", line, "0.5.16", **options)
+        return found.ranks[0].bytes("non_torch").expected / GIB
+
+    plain = space("--attention-backend triton", **pool)
+    assert space("", **pool) - plain == pytest.approx(51.75, rel=0.001)
+    llama = "meta-llama/Llama-3.1-8B-Instruct"
+    assert space("--max-running-requests 4096", llama) - space("--attention-backend triton", llama) == pytest.approx(
+        32.5
+    )
+    assert space("", "openai/gpt-oss-20b") == space("--attention-backend triton", "openai/gpt-oss-20b")
+
+
+def test_share_of_amd_cards() -> None:
+    """MI355X, 0.5.7 (sgl-project/sglang, issue 18262): 0.911 × 0.85, nothing for prefill graphs."""
+    found = budget("Qwen/Qwen3-30B-A3B-Instruct-2507", "MI355X", "--disable-cuda-graph", "0.5.16").ranks[0]
+    share = found.bytes("requested").expected / (found.bytes("device").expected - found.bytes("baseline").expected)
+    assert share == pytest.approx(0.911 * 0.85, rel=0.006)
 
 
 def test_weights_beyond_the_share() -> None:
