@@ -199,7 +199,8 @@ def attention_specs(
         return ()
     cache = model_dtype if dtype == "auto" else dtype
     heads = local_heads(attention.kv_heads, tensor)
-    value = attention.head_dim if version < (0, 14) else attention.v_head_dim
+    # narrower values (MiMo-V2) were padded to the keys before there was a kernel for both
+    value = attention.head_dim if version < (0, 20) else attention.v_head_dim
     windowed = isinstance(attention, SlidingWindow)
     row = heads * token_head_bytes(cache, attention.head_dim, value, windowed=windowed, version=version)
     content = (heads, attention.head_dim, value, cache)

@@ -81,3 +81,9 @@ def test_mimo_v2_reads_the_cache_dtype_since_032() -> None:
         plan("XiaomiMiMo/MiMo-V2-Flash", "H100-80GB", v, "-tp 4 --kv-cache-dtype fp8") for v in ("0.24.0", "0.32.0")
     )
     assert (old.page_bytes, new.page_bytes) == (20480, 10240)
+
+
+def test_narrower_values_were_padded_to_the_keys_before_020() -> None:
+    """MiMo-V2: 192 of a key and 128 of a value; vLLM 0.19.1's own answer is a page of 24,576 bytes."""
+    assert plan("XiaomiMiMo/MiMo-V2-Flash", "H100-80GB", "0.19.1", "-tp 4").page_bytes == 24576
+    assert plan("XiaomiMiMo/MiMo-V2-Flash", "H100-80GB", "0.24.0", "-tp 4").page_bytes == 20480
