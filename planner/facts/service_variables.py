@@ -50,7 +50,7 @@ def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[s
         found.append(
             {
                 "variable": variable,
-                "cause": f"the Service {service.name} makes Kubernetes set {variable}=tcp://… in every pod of its namespace",
+                "cause": f"The Service {service.name} makes Kubernetes set {variable}=tcp://… in every pod of its namespace",
                 "effect": f"{TITLES[plan.engine.engine]} reads it as a port number of its own and stops at the address",
                 "remedy": "Set enableServiceLinks: false in the pod spec, or name the Service otherwise.",
             }

@@ -88,14 +88,13 @@ def startup_facts(plan: Plan) -> dict[str, Any]:
 
 
 def startup_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
-    """Why the time of a start is not known: the model is not, the engine is none that is read, or the volume is not."""
+    """Why the time of a start is not known, where the model is: the engine is none that is read, or the volume is not."""
     startup = facts.get("container", {}).get("startup", {})
-    if "window" not in startup or "load_seconds" in startup:
+    if "window" not in startup or "load_seconds" in startup or any(gap.fact == "model" for gap in plan.unknown):
         return ()
-    for fact in ("model", "engine.memory"):
-        cause = next((gap for gap in plan.unknown if gap.fact == fact), None)
-        if cause is not None and (plan.model is None or plan.effective is None):
-            return (cause._replace(fact="container.startup.load_seconds"),)
+    cause = next((gap for gap in plan.unknown if gap.fact == "engine.memory"), None)
+    if cause is not None and plan.effective is None:
+        return (cause._replace(fact="container.startup.load_seconds"),)
     reason = "it is not known on which volume, if on any, the engine looks for its weights"
     remedy = "set HF_HOME to a folder of a volume, or name a path or an id of the hub"
     return (Unknown("container.startup.load_seconds", reason, remedy, plan.position),)
