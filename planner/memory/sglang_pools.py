@@ -92,10 +92,23 @@ def _tokens(budget: int, cells: Cells, config: SGLangConfig, page: int) -> int:
     if fixed:
         return max(0, budget - fixed * cells.window) // (cells.full + cells.draft)
     share = cells.full + cells.draft + config.window_ratio * cells.window
+    if config.version < (0, 5, 9):
+        return _tokens_by_layers(budget, cells, config)
     if config.version < (0, 5, 10):
         whole = cells.full + cells.window
         return int(budget // whole * whole / share)
     return int(budget // share)
+
+
+def _tokens_by_layers(budget: int, cells: Cells, config: SGLangConfig) -> int:
+    """Up to 0.5.8 tokens are split by layers as if all had the same heads; windows with others (MiMo-V2) are charged on top
+    of all layers, in 0.5.7 of the full-attention ones (``get_cell_size_per_token``, ``set_num_tokens_hybrid_swa``)."""
+    layers = cells.full_layers + cells.window_layers
+    each = cells.full // cells.full_layers
+    cell = each * layers
+    if cells.window != each * cells.window_layers:
+        cell = cells.window + (cells.full if config.version >= (0, 5, 7) and config.version < (0, 5, 8) else cell)
+    return int(budget // cell * layers / (config.window_ratio * cells.window_layers + cells.full_layers))
 
 
 def _fixed_window(cells: Cells, config: SGLangConfig, page: int) -> int:

@@ -177,6 +177,19 @@ def test_early_window_pools_round_twice() -> None:
     assert solve(budget, per_token, config).tokens == expected
 
 
+def test_windows_with_heads_of_their_own_are_charged_twice_in_0_5_8() -> None:
+    """MiMo-V2-Flash on four ranks prints 375,360 and 300,288 tokens (sgl-project/sglang, pull request 18039, which mends it)."""
+    windows, full = SlidingWindow(64, 8, 192, 128, 128), FullAttention(64, 4, 192, 128)
+    of = model([full] * 9 + [windows] * 39, "MiMoV2FlashForCausalLM")
+    config, per_token = settle("--tp-size 4 --page-size 64", "0.5.8", of)
+    assert (per_token.full, per_token.window) == (9 * 640, 39 * 1280)
+    budget = int(23.611 * GIB)
+    found = solve(budget, per_token, config)
+    assert (found.tokens, found.window_tokens) == (375_360, 300_288)
+    after, _ = settle("--tp-size 4 --page-size 64", "0.5.9", of)
+    assert solve(budget, per_token, after).tokens == pytest.approx(budget / (9 * 640 + 0.8 * 39 * 1280), rel=0.001)
+
+
 def test_window_pool_by_requests() -> None:
     """From 0.5.14, with the prefix cache off and the requests stated, the windows' pool is what those need."""
     of = model(GEMMA_31B, "Gemma4ForConditionalGeneration")
