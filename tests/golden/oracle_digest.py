@@ -88,7 +88,7 @@ def main() -> None:
     kept.sort(key=lambda row: (row["catalog"], row["id"]))
     head = {
         "made_by": "python -m tests.golden.oracle_digest ROWS.jsonl…",
-        "source": "answers of vLLM 0.19.1, 0.24.0 and 0.32.0: config, attention backend choice, KV cache planning, weights on the meta device",
+        "source": "answers of vLLM 0.19.1, 0.24.0 and 0.32.0: config, attention backend, KV cache plan, weights on meta",
     }
     lines = ",\n".join("  " + json.dumps(row, sort_keys=True) for row in kept)
     OUTPUT.write_text(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + lines + "\n ]\n}\n", encoding="utf-8")
