@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.record import NamedTuple
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from planner.lint.finding import Finding
     from planner.models.architecture import ModelArchitecture
     from planner.models.resolve import Resolved
+    from planner.report.result import LintResult
     from planner.settings import Settings
 
 #: Rules whose warnings, too, keep a configuration from being suggested.
@@ -102,7 +104,7 @@ def _answer(wanted: Wanted, resolved: Resolved, accelerator: Accelerator) -> Sug
     )
     question = with_fixed(question)
     node = NodeSize(wanted.gpus_per_node, "--gpus-per-node") if wanted.gpus_per_node else node_size(accelerator)
-    nothing = Found((), (), demand.in_flight, node)
+    nothing = Found((), (), node)
     answer = Suggestion(accelerator, question, demand, nothing, most_pods=wanted.most_pods)
     refused = _refused(model, accelerator, version)
     if refused:
@@ -147,9 +149,10 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
             if choice is None or (clean is not None and not clean.findings):
                 continue
             manifest = manifest_of(wanted, resolved, answer, choice)
-            findings = lint_manifest(manifest, wanted.settings)
-            wrong = [finding for finding in findings if _forbids(finding)]
-            refused += [f"{finding.rule}: {finding.message}" for finding in wrong]
+            linted = lint_manifest(manifest, wanted.settings)
+            findings = linted.findings
+            wrong = list(forbidding(linted))
+            refused += wrong
             if not wrong and (clean is None or _weight(findings) < _weight(clean.findings)):
                 price = price_of(answer.accelerator, wanted.settings) * choice.gpus
                 clean = answer._replace(
@@ -187,8 +190,18 @@ def other_cache_dtypes(question: Question) -> list[tuple[str, str]]:
     return [("fp8", ", which changes results slightly")]
 
 
-def _forbids(finding: Finding) -> bool:
-    return finding.severity == "error" or (finding.rule in RESERVE_RULES and finding.severity == "warning")
+def forbidding(linted: LintResult) -> Iterator[str]:
+    """What keeps a manifest from being suggested: errors, warnings about the reserve, and a reserve that cannot be told."""
+    for finding in linted.findings:
+        if finding.severity == "error" or (finding.rule in RESERVE_RULES and finding.severity == "warning"):
+            yield f"{finding.rule}: {finding.message}"
+    for problem in linted.problems:
+        yield f"{problem.position}: {problem.message}"
+    if not linted.engines:
+        yield "no engine is found in the manifest"
+    for gap in linted.not_evaluated:
+        if gap.rule in RESERVE_RULES:
+            yield f"{gap.rule} cannot be evaluated: {gap.reason}"
 
 
 def _why_none(answer: Suggestion, limit: int) -> tuple[str, ...]:
@@ -220,7 +233,7 @@ def price_of(accelerator: Accelerator, settings: Settings) -> float:
     return 0.0
 
 
-def lint_manifest(text: str, settings: Settings) -> tuple[Finding, ...]:
+def lint_manifest(text: str, settings: Settings) -> LintResult:
     """What the rules say of a manifest, all that are built in and the user's own, as ``planner lint`` would."""
     from planner.documents.read import read_bytes
     from planner.lint.run import lint, select_rules
@@ -229,4 +242,4 @@ def lint_manifest(text: str, settings: Settings) -> tuple[Finding, ...]:
     chosen = Settings(models=settings.models, model_folders=settings.model_folders, rules=settings.rules)
     if settings.workload.get("trace") is not None:
         chosen = chosen._replace(workload=settings.workload, source=settings.source)
-    return lint([read_bytes(text.encode(), "suggestion.yaml")], select_rules(chosen), chosen).findings
+    return lint([read_bytes(text.encode(), "suggestion.yaml")], select_rules(chosen), chosen)

@@ -91,11 +91,10 @@ class Attempt(NamedTuple):
 
 class Found(NamedTuple):
     """``choices``: working configurations, best first; ``attempts``: layouts that do not work, smallest first.
-    ``in_flight``: requests of the whole deployment that are planned for. ``node``: GPUs of a node."""
+    ``node``: GPUs of a node."""
 
     choices: tuple[Choice, ...]
     attempts: tuple[Attempt, ...]
-    in_flight: int
     node: NodeSize
 
 
@@ -131,7 +130,7 @@ def search(
         larger = [one for one in candidates if one.gpus > best and not (spans and one.layout.pods > 1)]
         found = [*map(seeker.settle, larger[:1]), *_others(seeker, choices[0], node, most_gpus)]
         choices += sorted({(one.layout, one.replicas): one for one in found}.values(), key=lambda choice: choice.rank)
-    return Found(tuple(choices), tuple(attempts), seeker.in_flight, node)
+    return Found(tuple(choices), tuple(attempts), node)
 
 
 def fewest_gpus(

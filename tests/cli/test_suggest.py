@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from click.testing import Result
 
+from planner.data import data_folder
 from planner.report.result import LintResult
 
 LENGTHS = ("--prompt-tokens", "p50=800,p95=4000,max=16000", "--output-tokens", "p50=200,p95=800,max=2000")
@@ -223,6 +225,15 @@ def test_a_trace_of_the_settings_is_the_demand(run: Callable[..., Result], folde
     args = container(documents(result)["Deployment"])["args"]
     assert "--max-model-len=1536" in args  # 1190 + 149 tokens, to a multiple of 256
     assert "annotations" not in documents(result)["Deployment"]["metadata"]
+
+
+def test_json_follows_its_schema(run: Callable[..., Result]) -> None:
+    schema = json.loads((data_folder("schemas") / "suggest.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    devices = ("--accelerator", "L4", "--accelerator", "TPU-v5e", "--accelerator", "T4", "--max-gpus", "2")
+    document = json.loads(run(*QWEN, *devices, "--format", "json").stdout)
+    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
+    assert [answer["works"] for answer in document["suggestions"]] == [True, False, False]
 
 
 def test_another_policy_takes_more_gpus(run: Callable[..., Result]) -> None:

@@ -41,8 +41,12 @@ def test_every_suggestion_lints_clean_or_says_why_there_is_none(answers: list[tu
                 word in reason for reason in answer.reasons for word in ("pooling", "not evaluated", "do not divide")
             ), who
             continue
-        findings = lint_manifest(answer.manifest, Settings())
+        linted = lint_manifest(answer.manifest, Settings())
+        findings = linted.findings
         assert findings == answer.findings, who
+        assert linted.problems == (), who
+        assert linted.engines == (2 if answer.choice.layout.pods > 1 else 1), who
+        assert not [gap for gap in linted.not_evaluated if gap.rule in RESERVE_RULES], who
         assert not [f for f in findings if f.severity == "error" or f.rule in RESERVE_RULES], who
         kinds = [document["kind"] for document in yaml.safe_load_all(answer.manifest)]
         assert kinds == [
