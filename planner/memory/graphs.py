@@ -10,6 +10,9 @@ from planner.memory.coefficients import GRAPH_BASE_GIB, GRAPH_PER_LAYER_GIB, GRA
 from planner.models.architecture import ModelArchitecture
 from planner.units import GIB, format_bytes
 
+#: What recurrent layers take of what dense ones do: 0.55 and 0.78 in logs of Nemotron and Qwen3.6 that print the graphs, and
+#: 0.36 to 0.7 in four starts of Qwen3.5 and Qwen3.8 on RTX 5090, as what their other terms leave.
+_HYBRID_SHARE = (0.5, 0.65, 1.0)
 #: What the engine's estimate is multiplied with for sparse attention, whose indexers and compressors are kernels of their
 #: own: starts of DeepSeek-V4 on H100 and B200 leave 1.7 and 4.7 times what dense layers cost, and logs of GLM-5.1 print
 #: estimates of 5.1 to 6.8 GiB, five times that, for graphs of 1.2 to 2.2 GiB. Runner V2 captures most of them to know.
@@ -32,6 +35,8 @@ def graph_memory(model: ModelArchitecture, config: EffectiveConfig, accelerator:
         (GRAPH_BASE_GIB[bound] + GRAPH_PER_LAYER_GIB[bound] * layers * graphs) * ranks[bound] for bound in range(3)
     ]
     bounds[2] *= graph_surplus(model, config)
+    if model.is_hybrid:
+        bounds = [bound * share for bound, share in zip(bounds, _HYBRID_SHARE, strict=True)]
     counted = counts_graphs(config, accelerator)
     if counted and model.is_sparse:
         bounds = [

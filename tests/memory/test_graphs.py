@@ -79,3 +79,11 @@ def test_estimates_of_sparse_attention() -> None:
     assert graph_memory(older.model, older.config, older.accelerator).bytes.expected == pytest.approx(
         1.21 * GIB, rel=0.2
     )
+
+
+def test_graphs_of_recurrent_layers_are_smaller() -> None:
+    """A public start of Qwen3.6-27B-FP8 on B200 (0.17.2) prints 1.04 GiB, and estimates 1.17."""
+    of = start("vrfai/Qwen3.6-27B-FP8", "B200", "0.17.2", "--max-model-len 32768")
+    low, expected, high, _ = graph_memory(of.model, of.config, of.accelerator).bytes
+    assert low < 1.04 * GIB < 1.17 * GIB < high
+    assert expected < 1.04 * GIB
