@@ -163,7 +163,7 @@ def activations_of(record: Record) -> tuple[float, float] | None:
     if record.printed.activations is not None:
         return record.printed.activations, 0.005
     overhead = record.overhead
-    if overhead is None or record.version_assumed:
+    if overhead is None or not record.of_release:
         return None
     other = runtime.non_torch(record.config, record.accelerator, record.model).bytes
     known = record.printed.non_torch
@@ -185,7 +185,7 @@ def sampler_observations(records: Iterable[Record]) -> dict[str, list[Observatio
     for record in records:
         measured = activations_of(record)
         config = record.config
-        if measured is None or record.version_assumed:
+        if measured is None or not record.of_release:
             continue
         if config.runner == "v0" and config.parallel.tensor > 1:
             continue  # only the first rank samples, and the log does not say whose line it is
@@ -220,7 +220,7 @@ def forward_observations(records: Iterable[Record]) -> dict[str, list[Observatio
     found: dict[str, list[Observation]] = defaultdict(list)
     for record in records:
         measured = activations_of(record)
-        if measured is None or record.version_assumed:
+        if measured is None or not record.of_release:
             continue
         sizes = phases(record.model, record.config)
         if sizes.experts or sizes.encoder or sizes.latent or not sizes.forward:
@@ -241,7 +241,7 @@ def encoder_observations(records: Iterable[Record]) -> dict[str, list[Observatio
     found: dict[str, list[Observation]] = defaultdict(list)
     for record in records:
         measured = activations_of(record)
-        if measured is None or record.version_assumed:
+        if measured is None or not record.of_release:
             continue
         sizes = phases(record.model, record.config)
         kind = encoder_kind(record.model)
@@ -269,7 +269,7 @@ def non_torch_observations(
         printed = record.printed.non_torch
         if printed is None or printed < 0 or record.config.parallel.world > 1 or record.accelerator is None:
             continue
-        if record.version_assumed or runtime.charges_whole_device(record.config):
+        if not record.of_release or runtime.charges_whole_device(record.config):
             continue
         seen.add(record.id)
         found[runtime.device_class(record.accelerator)].append(Observation(record.id, printed, 0.005, _setup(record)))
@@ -328,7 +328,7 @@ def communicator_observations(
             found[link].append(Observation(source[:60], share, 0.01, source))
     for record in records:
         link = runtime.link_kind(record.config, record.accelerator)
-        if not link or record.version_assumed or record.accelerator is None:
+        if not link or not record.of_release or record.accelerator is None:
             continue
         alone = coefficients.NON_TORCH_GIB[runtime.device_class(record.accelerator)][1]
         value, doubt = record.printed.non_torch, 0.005
@@ -350,12 +350,14 @@ def communicator_observations(
 
 
 def graph_observations(records: Iterable[Record]) -> list[tuple[Record, float, float]]:
-    """(log, layers × graphs, printed GiB) of captures with a positive size."""
+    """(log, layers × graphs, printed GiB) of captures with a positive size, of models with attention in every layer."""
     found = []
     for record in records:
+        if record.model.is_hybrid or record.model.is_sparse:
+            continue
         printed, graphs = record.printed.graphs, captured_graphs(record.config)
         stated = record.accelerator is not None or record.config.max_num_batched_tokens.provenance.source == "option"
-        if printed is None or printed <= 0 or not graphs or record.version_assumed or not stated:
+        if printed is None or printed <= 0 or not graphs or not record.of_release or not stated:
             continue
         found.append((record, float(record.model.num_layers * graphs), printed))
     return found
@@ -510,7 +512,7 @@ def report(records: Sequence[Record], results: Sequence[Fitted], show: int) -> s
         far = sorted(result.observations, key=lambda o: -abs(o.value - middle))[:show]
         lines += [f"      {observation.value:8.3f}  {observation.record}" for observation in far]
     found = residuals(records)
-    stated = [residual for residual in found if not residual.record.version_assumed]
+    stated = [residual for residual in found if residual.record.of_release]
     lines += ["", "available memory, with the coefficients as they stand", f"  all             {summary(found)}"]
     lines.append(f"  release stated  {summary(stated)}")
     by: list[tuple[str, Callable[[Record], str]]] = [

@@ -82,7 +82,7 @@ class Record(NamedTuple):
 
     ``accelerator`` is None where the log does not name it; its terms can still be compared. ``device`` is the device memory
     in GiB: printed where it agrees with the catalog, else the catalog's (0: not known); ``device_known``: it was printed.
-    ``version_assumed``: the log states no release.
+    ``version_assumed``: the log states no release; ``fork``: it is of a build with kernels and buffers of its own.
     """
 
     id: str
@@ -94,6 +94,12 @@ class Record(NamedTuple):
     device: float
     device_known: bool
     version_assumed: bool
+    fork: bool = False
+
+    @property
+    def of_release(self) -> bool:
+        """Whether the log is of a known release of the engine, so that it says something about that release."""
+        return not self.version_assumed and not self.fork
 
     @property
     def overhead(self) -> float | None:
@@ -190,6 +196,7 @@ def record_of(case: dict[str, Any]) -> Record | None:
         device=known if known is not None and plausible else expected,
         device_known=plausible,
         version_assumed=engine.version.provenance.source == "assumption",
+        fork="fork" in str(case.get("engine_version") or ""),
     )
 
 

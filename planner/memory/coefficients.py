@@ -42,11 +42,11 @@ COMMUNICATORS_GIB: dict[str, Spread] = {
     "pcie": (0.03, 0.08, 0.16),
     "pair": (0.2, 0.41, 0.7),
     "mesh": (1.2, 2.15, 2.9),
-    "mesh_later": (0.69, 1.13, 1.583),
+    "mesh_later": (0.4639, 0.8559, 1.144),
 }
 #: Bytes of captured graphs: a constant and a share per layer and graph; factor for several ranks, whose spread is in the others.
-GRAPH_BASE_GIB: Spread = (0.07252, 0.1, 0.1283)
-GRAPH_PER_LAYER_GIB: Spread = (0.0001378, 0.00019, 0.0002438)
+GRAPH_BASE_GIB: Spread = (0.09738, 0.15, 0.1966)
+GRAPH_PER_LAYER_GIB: Spread = (0.0001104, 0.00017, 0.0002229)
 GRAPH_RANKS_FACTOR: Spread = (1.3, 1.3, 1.3)
 #: What a device holds before the engine looks: the CUDA context, and communicators (0.11 and later).
 CONTEXT_GIB: Spread = (0.235, 0.45, 0.529)

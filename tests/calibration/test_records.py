@@ -128,3 +128,14 @@ def test_a_build_from_source_has_no_release() -> None:
     record = record_of({**CASE, "engine_version": "0.1.dev20051+g487ecf187"})
     assert record is not None
     assert record.version_assumed
+
+
+def test_forks_say_nothing_of_a_release() -> None:
+    case = {"id": "a", "engine": "vllm", "model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "RTX-3090"}
+    upstream = record_of({**case, "engine_version": "0.20.2"})
+    fork = record_of({**case, "engine_version": "0.20.2rc1.dev249+kernels (somebody's fork)"})
+    unstated = record_of(case)
+    assert upstream is not None
+    assert fork is not None
+    assert unstated is not None
+    assert (upstream.of_release, fork.of_release, unstated.of_release) == (True, False, False)
