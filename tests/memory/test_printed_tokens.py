@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from planner.memory.kv_cache import kv_plan, num_blocks, report
+from planner.memory.vllm_budget import vllm_budget
 from planner.units import GIB
 from tests.memory.starts import start
 
@@ -48,7 +49,19 @@ GLM51_FLAGS = "-tp 8 --max-model-len 202752 --max-num-seqs 64 --max-num-batched-
             5.14,
             546_872,
         ),
+        (
+            "zai-org/GLM-5.3-Flash",
+            "H100-80GB",
+            "0.30.0",
+            "-tp 8 --enable-expert-parallel --max-model-len 262144 --max-num-seqs 256 --max-num-batched-tokens 8192",
+            23.26,
+            2_099_654,
+        ),
         # Decode context parallelism splits the tokens over ranks, draft layers have a cache of their own.
+        (GLM51, "RTX-PRO-6000", "0.20.2", GLM51_FLAGS, 19.55, 341_504),
+        (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} {MTP3}", 18.51, 319_232),
+        (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 2", 19.47, 680_192),
+        (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 2 {MTP3}", 18.42, 635_520),
         (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 8", 19.47, 2_720_768),
         (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 8 {MTP3}", 14.15, 1_952_256),
         (GLM51, "RTX-PRO-6000", "0.20.2", f"{GLM51_FLAGS} --decode-context-parallel-size 4 {MTP3}", 18.42, 1_271_040),
@@ -83,3 +96,27 @@ def test_states_that_a_request_holds(model: str, gpu: str, version: str, states:
     of = start(model, gpu, version, "-tp 8")
     plan = kv_plan(of.model, of.config, 0, of.accelerator.capability)
     assert {group.fixed_blocks for group in plan.groups if group.kind == "state"} == {states}
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "flags", "low", "high"),
+    [
+        # 715,072 tokens on 8 H200 (vLLM's recipe of the model, 2025-11).
+        ("moonshotai/Kimi-K2-Thinking", "H200", "0.11.2", "-tp 8", 0.98 * 715_072, 1.02 * 715_072),
+        # 6,361,156 tokens on 24 H200 in three stages (2026-08).
+        (
+            "moonshotai/Kimi-K3",
+            "H200",
+            "0.27.1",
+            "-tp 8 -pp 3 --max-model-len 1048576 --gpu-memory-utilization 0.93",
+            0.97 * 6_361_156,
+            1.03 * 6_361_156,
+        ),
+    ],
+)
+def test_tokens_end_to_end(model: str, gpu: str, version: str, flags: str, low: float, high: float) -> None:
+    """Without the printed memory: public starts that no coefficient was fitted to."""
+    of = start(model, gpu, version, flags)
+    capacity = vllm_budget(of.model, of.config, of.accelerator).capacity
+    assert capacity is not None
+    assert low <= capacity.kv_tokens.expected <= high
