@@ -9,7 +9,13 @@ from __future__ import annotations
 from planner.engines.config import EffectiveConfig
 from planner.estimate import Estimate
 from planner.memory.budget import Input, Term
-from planner.models.architecture import FullAttention, LatentAttention, ModelArchitecture, RecurrentState
+from planner.models.architecture import (
+    ChunkedLocal,
+    LatentAttention,
+    ModelArchitecture,
+    RecurrentState,
+    SlidingWindow,
+)
 from planner.record import replace
 
 #: Default of gpu-memory-utilization before 0.20, for a release that is only assumed.
@@ -17,11 +23,11 @@ _OLDER_UTILIZATION = 0.9
 #: Release that stands for the older ones where nothing states the release: the last with the samplers and the accounting
 #: before 0.12, which most public start-up logs without a release show.
 _OLDER_RELEASE = (0, 11, 2)
-#: The last releases before the cache's arithmetic changed: windows keep two batches (0.26), hybrids cache prefixes by
-#: default (0.28), pages are packed anew (0.29), and recurrent layers save states inside a prefill (0.32, 0.33). Releases up
-#: to 0.20.1 log a number of slots that says little of windows and states; the later meaning stands for them too.
-_ACCOUNTINGS = ((0, 25, 1), (0, 27, 1), (0, 28), (0, 31), (0, 32))
+#: Releases up to 0.20.1 log a number of slots that says little of windows and states; the later meaning stands for them too.
 _TOKENS_SINCE = (0, 20, 2)
+#: The last releases before the cache's arithmetic changed: windows keep two batches (0.26), hybrids cache prefixes by
+#: default (0.28), pages of several sizes are packed anew (0.29).
+_ONE_BATCH, _NO_PREFIXES, _FIRST_PREFIXES = (0, 25, 1), (0, 27, 1), (0, 28)
 _DEFAULTED = ("engine-default", "assumption")
 
 
@@ -71,17 +77,20 @@ def accountings(model: ModelArchitecture, config: EffectiveConfig) -> list[Effec
     """
     if not config.oldest_release or config.runner == "v0":
         return []
-    kinds = {layer.attention for layer in model.layers}
-    plain = all(
-        isinstance(kind, FullAttention) or (isinstance(kind, LatentAttention) and not kind.window) for kind in kinds
-    )
-    if plain:
-        return []
     first = max(_TOKENS_SINCE, config.oldest_release)
+    kinds = {layer.attention for layer in model.layers}
     recurrent = any(isinstance(kind, RecurrentState) for kind in kinds)
+    packed = any(getattr(kind, "window", 0) and isinstance(kind, LatentAttention) for kind in kinds)
+    versions: set[tuple[int, ...]] = set()
+    if packed or any(isinstance(kind, (SlidingWindow, ChunkedLocal)) for kind in kinds):
+        versions.add(_ONE_BATCH)
+    if recurrent:
+        versions.add(_NO_PREFIXES)
+    if recurrent or packed:  # until 0.28 pages are packed otherwise, until 0.31 fewer states are held
+        versions.add(max(_FIRST_PREFIXES, first))
     made = []
-    for version in sorted({first, *(one for one in _ACCOUNTINGS if one > first)}):
-        if version >= config.version:
+    for version in sorted(versions):
+        if not first <= version < config.version:
             continue
         prefix, mode = config.prefix_caching, config.mamba_cache_mode
         if recurrent and version < (0, 28) and prefix.provenance.source in _DEFAULTED:
