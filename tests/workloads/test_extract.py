@@ -80,13 +80,13 @@ def test_every_kind_of_the_table_can_be_read():
 def test_many_containers_times_many_keys_are_cut_off():
     keys = "".join(f"  K{i}: v\n" for i in range(3000))
     containers = "".join(f"      - {{name: c{i}, envFrom: [{{configMapRef: {{name: c}}}}]}}\n" for i in range(1000))
-    started = time.perf_counter()
+    started = time.process_time()
     found = extraction(
         f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n{keys}",
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec:\n  template:\n    spec:\n      containers:\n"
         + containers,
     )
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert len(found.problems) == 1
     assert "too many containers" in found.problems[0].message
     assert len(found.workloads) == 1
