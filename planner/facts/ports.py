@@ -26,6 +26,7 @@ _NOT_THE_API = frozenset(
 )
 #: Flags under which several servers listen, each at a port of its own, or none at a port.
 _OTHERWISE = ("headless", "uds", "data-parallel-multi-port-external-lb", "grpc", "grpc-mode", "encoder-only")
+_KSERVE = ("InferenceService", "ServingRuntime", "ClusterServingRuntime")
 #: Programs of a start script that come to an end, or that wait.
 _SHORT_LIVED_WORDS = (
     "echo printf sleep mkdir cp mv rm ln ls cat chmod chown export set cd test [ true false wait trap exec env date tee pip "
@@ -97,7 +98,7 @@ def port_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     if plan.starts == 1:
         found += _probes(plan, container, port.value)
         reached, wrong = _services(plan, container, port.value)
-        found += wrong
+        found += wrong + _kserve(plan, container, port.value)
         if not found and not reached:
             found += _declared(plan, container, port.value)
         if found and _other_programs(container):
@@ -194,6 +195,25 @@ def _services(plan: Plan, container: Container, port: int) -> tuple[bool, list[t
         what = f"the Service {service.name[:63]} sends to {said}"
         found.append(({"kind": "service", "what": what, "effect": effect}, at.position))
     return reached, found
+
+
+def _kserve(plan: Plan, container: Container, port: int) -> list[tuple[dict[str, Any], Position]]:
+    """KServe sends requests to the first port that the container declares, and to 8080 where it declares none, which is also
+    where Knative looks whether it is ready (kserve: pkg/controller/v1beta1/inferenceservice/reconcilers/service)."""
+    workload = plan.workload
+    if workload is None or workload.kind not in _KSERVE or not workload.api_version.startswith("serving.kserve.io/"):
+        return []
+    first = container.ports[0][1] if container.ports else 8080
+    if first == port or container.node.get("image") is None or _others(plan, container) or _written(container, first):
+        return []
+    said = (
+        f"port {first}, which the container declares"
+        if container.ports
+        else "port 8080, since the container declares none"
+    )
+    at = container.node.get("ports", 0, "containerPort") or container.node.get("name") or container.node
+    effect = "so that requests are refused and the pod may never become ready"
+    return [({"kind": "service", "what": f"KServe sends to {said}", "effect": effect}, at.position)]
 
 
 def _declared(plan: Plan, container: Container, port: int) -> list[tuple[dict[str, Any], Position]]:

@@ -165,6 +165,7 @@ def inference(**annotations: str) -> str:
                 "containers": [{
                     "name": "kserve-container", "image": "vllm/vllm-openai:v0.11.0",
                     "args": ["--model=Qwen/Qwen3-8B", LENGTH], "resources": {"limits": {"nvidia.com/gpu": 1}},
+                    "ports": [{"containerPort": 8000}],
                     "startupProbe": {**HEALTH, "periodSeconds": 10, "failureThreshold": 120},
                 }],
             },
