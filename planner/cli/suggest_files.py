@@ -37,6 +37,7 @@ def run(
     from planner.suggest.existing import improve
     from planner.suggest.manifests import load
 
+    _check_names(keep)
     settings = settings._replace(baseline="")
     try:
         rules = select_rules(settings)
@@ -76,6 +77,20 @@ def run(
     if wrong:
         return 2
     return int(any(advice.left for advice in found))
+
+
+def _check_names(keep: Sequence[str]) -> None:
+    """A slip in ``--keep`` would let go of what must not be touched."""
+    from planner.lint.run import hint
+    from planner.suggest.changes import known_names
+
+    names = known_names()
+    for word in keep:
+        name = word.strip().lstrip("-").replace("_", "-").lower()
+        if name not in names:
+            raise CannotRun(
+                f"--keep {word}: no flag that a suggestion changes{hint(name, names)} (those are {', '.join(sorted(names))})"
+            )
 
 
 def _json(advice: Advice) -> dict[str, Any]:

@@ -229,6 +229,11 @@ def spelled(value: Any) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
+def known_names() -> frozenset[str]:
+    """What may stand in ``--keep``: the flags that a suggestion can change, by every name."""
+    return frozenset((*(name for names in _SAME for name in names), "watermark", "kv-cache-dtype"))
+
+
 def kept(name: str, keep: Collection[str]) -> bool:
     """Whether a flag is among those that must not be touched, by its name in any engine."""
     wanted = {word.strip().lstrip("-").replace("_", "-").lower() for word in keep}

@@ -144,8 +144,28 @@ def add(files: Files, plan: Plan, name: str, value: str | None) -> Iterator[Prop
             yield from _add_item(file, text, place.parent, name, value)
         elif not place.is_key:
             yield from _add_word(files, file, text, place, words, name, value)
+    form = f"--{name}" if value is None else f"--{name}={value}"
     if plan.workload is not None and plan.workload.kind == "LLMInferenceService":
-        yield from _add_variable(files, plan, f"--{name}" if value is None else f"--{name}={value}")
+        yield from _add_variable(files, plan, form)
+    yield from _add_list(files, plan, words, form)
+
+
+def _add_list(files: Files, plan: Plan, words: list[Word], form: str) -> Iterator[Proposal]:
+    """A list of arguments where there is none: in the container, or beside the field that names the model."""
+    tried: set[int] = set()
+    for position in (plan.position, *(word.position for word in words[:3])):
+        found = files.find(position)
+        parent = found[3].parent if found is not None else None
+        if found is None or position is None or not isinstance(parent, Mapping) or parent.start in tried:
+            continue
+        tried.add(parent.start)
+        homes: list[tuple[str, object]] = [("args", [form])]
+        if "modelURL" in parent.pairs:  # the production stack's chart
+            homes.insert(0, ("vllmConfig", {"extraArgs": [form]}))
+        for key, content in homes:
+            edit = yaml_edits.insert_pair(found[0], parent, key, content)
+            if edit is not None:
+                yield Proposal(position.file, (edit,), (Expected("pairs", {}, {key: content}),))
 
 
 def _add_variable(files: Files, plan: Plan, form: str) -> Iterator[Proposal]:

@@ -4,7 +4,7 @@ lines that it starts word by word."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.documents.document import FileContent
 from planner.documents.scalars import resolve
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planner.plan import Plan
 
 
+_Text = TypeVar("_Text", str, list[str])
 #: The variable whose words KServe's preset appends to the command line of an LLMInferenceService.
 ADDITIONAL = "VLLM_ADDITIONAL_ARGS"
 
@@ -76,10 +77,9 @@ def _items(before: Items, after: Items, path: tuple[str | int, ...]) -> Iterator
 
 def _moved(old: list[Raw], new: list[Raw]) -> bool:
     """Whether several words of a list are others now, which is one change of the list and not several of its words."""
-    pairs = list(zip(old, new, strict=True))
-    return sum(1 for one, other in pairs if _differ(one, other)) > 1 and all(
-        isinstance(one, tuple) for one in (*old, *new)
-    )
+    if not all(isinstance(item, tuple) for item in (*old, *new)):
+        return False
+    return sum(1 for one, other in zip(old, new, strict=True) if _differ(one, other)) > 1
 
 
 def between(old: list[Any], new: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -153,7 +153,7 @@ def _fits(difference: Difference, expected: Expected) -> bool:
             str(difference.removed), str(difference.added), expected.removed, expected.added
         )
     if expected.kind == "words":
-        return difference.kind == "scalar" and _replaced_words(
+        return difference.kind == "scalar" and _replaced(
             words_of(str(difference.removed)), words_of(str(difference.added)), expected.removed, expected.added
         )
     return difference.kind == expected.kind and (difference.removed, difference.added) == (
@@ -167,28 +167,19 @@ def words_of(text: str) -> list[str]:
     return [word for word in text.split() if word != "\\"]
 
 
-def _replaced_words(before: list[str], after: list[str], removed: list[str], added: list[str]) -> bool:
-    if len(after) - len(before) != len(added) - len(removed):
-        return False
-    return any(
-        before[start : start + len(removed)] == removed
-        and before[:start] + added + before[start + len(removed) :] == after
-        for start in range(len(before) - len(removed) + 1)
-    )
-
-
-def _replaced(before: str, after: str, removed: str, added: str) -> bool:
-    """Whether one text becomes the other by one replacement."""
+def _replaced(before: _Text, after: _Text, removed: _Text, added: _Text) -> bool:
+    """Whether one text, or list of words, becomes the other by one replacement."""
     if len(after) - len(before) != len(added) - len(removed):
         return False
     shared = 0
     while shared < min(len(before), len(after)) and before[shared] == after[shared]:
         shared += 1
     # The replacement may begin anywhere up to the first difference: what is removed and added may begin alike.
-    for start in range(shared, max(-1, shared - len(removed) - len(added) - 1), -1):
+    for start in range(min(shared, len(before) - len(removed)), max(-1, shared - len(removed) - len(added) - 1), -1):
         if (
             before[start : start + len(removed)] == removed
-            and before[:start] + added + before[start + len(removed) :] == after
+            and after[start : start + len(added)] == added
+            and before[start + len(removed) :] == after[start + len(added) :]
         ):
             return True
     return False

@@ -293,3 +293,61 @@ spec:
     found = manifests(text)
     assert set_flag(found, "max-num-seqs", "16") == ""
     assert changed_lines(text, found.texts["a.yaml"]) == ([], ["            max_num_seqs: 16"])
+
+
+def test_a_list_of_arguments_is_begun_where_there_is_none() -> None:
+    text = """apiVersion: kubeai.org/v1
+kind: Model
+metadata: {name: llama}
+spec:
+  features: [TextGeneration]
+  url: hf://meta-llama/Llama-3.1-8B-Instruct
+  engine: VLLM
+  resourceProfile: nvidia-gpu-l4:1
+"""
+    found = manifests(text)
+    assert set_flag(found, "max-num-seqs", "16") == ""
+    assert changed_lines(text, found.texts["a.yaml"]) == ([], ["  args: [--max-num-seqs=16]"])
+
+
+def test_a_variable_that_a_preset_appends_is_begun_where_there_is_none() -> None:
+    text = """apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata: {name: qwen}
+spec:
+  model: {uri: "hf://Qwen/Qwen2.5-7B-Instruct", name: qwen}
+  replicas: 1
+  template:
+    containers:
+      - name: main
+        resources: {limits: {nvidia.com/gpu: "1"}}
+"""
+    found = manifests(text)
+    assert set_flag(found, "max-num-seqs", "16") == ""
+    assert changed_lines(text, found.texts["a.yaml"])[1] == [
+        "        env:",
+        "          - name: VLLM_ADDITIONAL_ARGS",
+        "            value: --max-num-seqs=16",
+    ]
+    assert set_flag(found, "max-num-batched-tokens", "2048") == ""
+    added = changed_lines(text, found.texts["a.yaml"])[1]
+    assert sorted(added[-1].split()[1:]) == ["--max-num-batched-tokens", "--max-num-seqs=16", "2048"] or sorted(
+        added[-1].split()[1:]
+    ) == ["--max-num-batched-tokens=2048", "--max-num-seqs=16"]
+
+
+def test_comparing_deep_and_long_inputs_takes_no_time() -> None:
+    """Lists in lists, and a script of many equal words."""
+    import time
+
+    from planner.documents.read import read_bytes
+    from planner.suggest.verify import Expected, differences, wrong_with
+
+    deep = "x: " + "[" * 100 + "1" + "]" * 100 + "\n"
+    words = "x: " + "a " * 50_000 + "\n"
+    start = time.process_time()
+    for text, other in ((deep, deep.replace("1", "2")), (words, words.replace("a a \n", "a b a \n"))):
+        before, after = read_bytes(text.encode(), "a.yaml"), read_bytes(other.encode(), "a.yaml")
+        assert len(list(differences(before.documents[0].root._raw, after.documents[0].root._raw))) == 1
+        wrong_with(before, after, [Expected("words", ["a"] * 5, ["b"] * 6)])
+    assert time.process_time() - start < 2
