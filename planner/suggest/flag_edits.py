@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from planner.provenance import Position
 
 _REFERENCE = re.compile(r"\$\((\w+)\)|\$\{(\w+)(?::?[-=]([^}]*))?\}|\$(\w+)")
+#: A quote of the shell, as scripts, double-quoted strings and single-quoted strings write it.
+_OPENING_QUOTE = re.compile(r"""''|\\?["']|""")
 _KEY = re.compile(r"([a-z][a-z0-9_-]*):[ \t]+[^\s#]")
 _FLAG = re.compile(r"--[A-Za-z][\w.-]*")
 #: What may stand behind a word of a shell script.
@@ -69,14 +71,10 @@ def set_value(files: Files, plan: Plan, flag: FlagValue, value: str) -> Iterator
     start = index
     if written.startswith(head + "="):
         start = index + len(head) + 1
-    for at in (start, start + 1):  # behind a quote of the shell
-        if (
-            text.startswith(raw, at)
-            and at + len(raw) <= max(holder.scalar[4], at)
-            and (at == start or text[start] in "'\"")
-        ):
-            yield Proposal(place.file, (Edit(at, at + len(raw), value),), (Expected("text", raw, value),))
-    reference = _REFERENCE.match(text, start) or _REFERENCE.match(text, start + 1)
+    at = start + len(_OPENING_QUOTE.match(text, start).group())  # type: ignore[union-attr]
+    if text.startswith(raw, at) and at + len(raw) <= max(holder.scalar[4], at):
+        yield Proposal(place.file, (Edit(at, at + len(raw), value),), (Expected("text", raw, value),))
+    reference = _REFERENCE.match(text, at)
     if reference is not None:
         yield from _set_variable(files, plan, place.file, holder, reference, raw, value)
     if holder.scalar[0] == raw:  # a typed field, a variable's value
@@ -91,7 +89,7 @@ def _set_variable(
     """Where the value comes out of a variable: the container's own, one of the script, or the reference's default."""
     name = next(group for number, group in enumerate(reference.groups(), 1) if group is not None and number != 3)
     text = files.texts[file]
-    assigned = re.compile(rf"(?<![\w$]){re.escape(name)}=([\"']?){re.escape(raw)}(?![\w.-])")
+    assigned = re.compile(rf"(?<![\w$]){re.escape(name)}=(\\?[\"']?){re.escape(raw)}(?![\w.-])")
     for match in assigned.finditer(text, holder.scalar[3], holder.scalar[4]):
         start = match.end(1)
         yield Proposal(file, (Edit(start, start + len(raw), value),), (Expected("text", raw, value),))
@@ -334,8 +332,9 @@ def remove(files: Files, flag: FlagValue) -> Iterator[Proposal]:
 
 def _remove_word(file: str, text: str, index: int, place: Place, flag: FlagValue, head: str) -> Iterator[Proposal]:
     raw = re.escape(flag.raw) if flag.raw else ""
-    value = rf"(?:=|[ \t]+)(?P<quote>[\"']?){raw}(?P=quote)" if raw else ""
-    match = re.compile(re.escape(head) + value + r"(?![^\s\\])").match(text, index, place.scalar[4])
+    value = rf"(?:=|[ \t]+)(?P<quote>''|\\?[\"']?){raw}(?P=quote)" if raw else ""
+    stop = place.scalar[4] - (place.scalar[1] in ("'", '"'))
+    match = re.compile(re.escape(head) + value + r"(?![^\s\\])").match(text, index, stop)
     if match is None:
         return
     start, end = match.span()
@@ -343,22 +342,22 @@ def _remove_word(file: str, text: str, index: int, place: Place, flag: FlagValue
     ends = _WORD_ENDS.match(text, end)
     if not text[line:start].strip() and ends is not None and ends.group(2):
         if ends.group(1) or not _continued(text, line):
-            yield _cut(file, text, line, ends.end())
+            yield _cut(file, text, place, line, ends.end())
         else:  # the last line of a command: the one above no longer goes on
             above = text.rfind("\\", 0, line)
             stop = above
             while stop > 0 and text[stop - 1] in " \t":
                 stop -= 1
-            yield _cut(file, text, stop, end)
+            yield _cut(file, text, place, stop, end)
     behind = end
     while behind < len(text) and text[behind] in " \t":
         behind += 1
     if behind > end and (ends is None or not ends.group(1)):
-        yield _cut(file, text, start, behind)
+        yield _cut(file, text, place, start, behind)
     before = start
     while before > 0 and text[before - 1] in " \t":
         before -= 1
-    yield _cut(file, text, before, end)
+    yield _cut(file, text, place, before, end)
 
 
 def _continued(text: str, line: int) -> bool:
@@ -366,5 +365,9 @@ def _continued(text: str, line: int) -> bool:
     return text[:line].rstrip("\r\n").rstrip(" \t").endswith("\\") if line else False
 
 
-def _cut(file: str, text: str, start: int, end: int) -> Proposal:
-    return Proposal(file, (Edit(start, end, ""),), (Expected("words", words_of(text[start:end]), []),))
+def _cut(file: str, text: str, place: Place, start: int, end: int) -> Proposal:
+    gone = text[start:end]
+    quote = place.scalar[1]
+    if quote in ("'", '"'):
+        gone = gone.replace("''" if quote == "'" else '\\"', quote)
+    return Proposal(file, (Edit(start, end, ""),), (Expected("words", words_of(gone), []),))

@@ -95,7 +95,7 @@ def test_what_is_written_changes_values_and_nothing_else(path: Path, tmp_path: P
     assert not {p.position.line for p in result.problems} - {p.position.line for p in read_path(path, "x").problems}
 
 
-@pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem[-60:])
+@pytest.mark.parametrize("path", paths()[::3], ids=lambda path: path.stem[-60:])
 def test_fixes_of_rules_touch_what_they_mend(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     shutil.copyfile(path, copy)

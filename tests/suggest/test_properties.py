@@ -80,6 +80,87 @@ def layouts(draw: st.DrawFn) -> tuple[str, bool]:
     return end.join(lines) + (end if draw(st.booleans()) else ""), present
 
 
+@st.composite
+def scripts(draw: st.DrawFn) -> tuple[str, bool]:
+    """(a manifest whose engine is started by a shell script, whether it has --max-num-seqs)."""
+    names = draw(
+        st.lists(
+            st.sampled_from(sorted(set(FLAGS) - {"--chat-template", "--served-model-name"})), unique=True, max_size=4
+        )
+    )
+    joiner = draw(st.sampled_from(("=", " ", "  ")))
+    words = [name if FLAGS[name] is None else f"{name}{joiner}{FLAGS[name]}" for name in names]
+    present = draw(st.booleans())
+    if present:
+        quote = draw(st.sampled_from(("", '"', "'")))
+        words.insert(draw(st.integers(0, len(words))), f"--max-num-seqs{joiner}{quote}128{quote}")
+    style = draw(st.sampled_from(("|", "|-", ">", ">-", "line", "quoted")))
+    before = draw(st.sampled_from(((), ("set -e",), ("export HF_HOME=/cache  # 128", "echo 128"))))
+    command = f"{draw(st.sampled_from(('exec ', '')))}vllm serve {MODEL}"
+    after = draw(st.sampled_from(("", " 2>&1", " || sleep 128")))
+    margin = " " * draw(st.integers(12, 15))
+    if style in ("|", "|-"):
+        rows = [command, *("  " + word for word in words)]
+        lines = [*before, *(row + " \\" for row in rows[:-1]), rows[-1] + after]
+    elif style in (">", ">-"):
+        lines = [command, *words[:-1], (words[-1] if words else "") + after] if words else [command + after]
+    else:
+        lines = ["; ".join((*(line.partition("  #")[0] for line in before), " ".join((command, *words)) + after))]
+    if style in ("line", "quoted"):
+        text = lines[0] if style == "line" else '"' + lines[0].replace('"', '\\"') + '"'
+        if style == "line" and (": " in text or " #" in text):
+            text = "'" + text.replace("'", "''") + "'"
+        body = [f"            - {text}"]
+    else:
+        body = [f"            - {style}", *(margin + "  " + line for line in lines)]
+    end = draw(st.sampled_from(("\n", "\r\n")))
+    rows = [
+        "apiVersion: apps/v1", "kind: Deployment", "metadata: {name: llm}", "spec:", "  template:", "    spec:",
+        "      containers:", "        - name: vllm", "          image: vllm/vllm-openai:v0.24.0", "          command: [bash, -c]",
+        "          args:", *body, *draw(st.sampled_from(((), ("          # the end", "          ports: []")))),
+    ]  # fmt: skip
+    return end.join(rows) + end, present
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scripts(), st.sampled_from(("1", "16", "1024")))
+def test_a_script_changes_only_where_the_flag_stands(script: tuple[str, bool], value: str) -> None:
+    text, present = script
+    found = manifests(text)
+    assert set_flag(found, "max-num-seqs", value) == ""
+    after = found.texts["a.yaml"]
+    old, new = arguments(objects(text))[0], arguments(objects(after))[0]
+    gone, added = changed_lines(text, after)
+    if present:
+        assert len(gone) == len(added) == 1
+        mark = old.index("--max-num-seqs") + len("--max-num-seqs")
+        assert new == old[:mark] + old[mark:].replace("128", value, 1)
+    else:
+        assert (len(gone), len(added)) in ((0, 1), (1, 1))
+        words = [word for word in new.split() if word != "\\"]
+        place = next(number for number, word in enumerate(words) if word.startswith("--max-num-seqs"))
+        width = 1 if "=" in words[place] else 2
+        assert words[place : place + width] in ([f"--max-num-seqs={value}"], ["--max-num-seqs", value])
+        assert words[:place] + words[place + width :] == [word for word in old.split() if word != "\\"]
+    assert without_arguments(objects(after)) == without_arguments(objects(text))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scripts())
+def test_a_flag_comes_out_of_a_script_and_leaves_a_whole_command(script: tuple[str, bool]) -> None:
+    text, present = script
+    found = manifests(text)
+    if not present:
+        assert set_flag(found, "max-num-seqs", "16") == ""
+    flags = dict(found.plans()[next(iter(found.plans()))][0].engine.flags)
+    assert remove_flag(found, "max-num-seqs") == ""
+    after = found.plans()[next(iter(found.plans()))][0].engine.flags
+    assert {name: flag.raw for name, flag in after.items()} == {
+        name: flag.raw for name, flag in flags.items() if name != "max-num-seqs"
+    }
+    assert "\\\n\n" not in arguments(objects(found.texts["a.yaml"]))[0].replace(" ", "")
+
+
 def objects(text: str) -> list[Any]:
     return list(yaml.load_all(text, yaml.CSafeLoader))
 
@@ -94,7 +175,7 @@ def without_arguments(documents: list[Any]) -> list[Any]:
     return documents
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(layouts(), st.sampled_from(("1", "16", "1024")))
 def test_setting_a_flag_changes_only_its_lines(layout: tuple[str, bool], value: str) -> None:
     text, present = layout
@@ -117,7 +198,7 @@ def test_setting_a_flag_changes_only_its_lines(layout: tuple[str, bool], value: 
     assert without_arguments(objects(after)) == without_arguments(objects(text))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(layouts())
 def test_what_was_added_can_be_taken_out_again(layout: tuple[str, bool]) -> None:
     text, present = layout
