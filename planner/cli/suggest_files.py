@@ -12,6 +12,7 @@ from planner.cli.options import write as write_report
 
 if TYPE_CHECKING:
     from planner.documents.document import Problem
+    from planner.lint.finding import NotEvaluated
     from planner.settings import Settings
     from planner.suggest.existing import Advice
 
@@ -42,7 +43,7 @@ def run(
     try:
         rules = select_rules(settings)
         manifests = load(paths, settings)
-        found = improve(manifests, rules, keep)
+        found, undecided = improve(manifests, rules, keep)
     except BrokenRule as error:
         raise CannotRun(str(error)) from None
     wrong = [*problems, *(problem for content in manifests.contents.values() for problem in content.problems)]
@@ -55,6 +56,18 @@ def run(
         document = {
             "schema": "planner/v1",
             "suggestions": [_json(advice) for advice in found],
+            "not_evaluated": [
+                {
+                    "workload": gap.workload,
+                    "container": gap.container,
+                    "file": gap.position.file if gap.position else None,
+                    "line": gap.position.line if gap.position else None,
+                    "fact": gap.fact,
+                    "reason": gap.reason,
+                    "remedy": gap.remedy,
+                }
+                for gap in undecided
+            ],
             "files": list(changed),
             "written": written,
             "diff": diff,
@@ -73,7 +86,7 @@ def run(
         if not write or output is not None:
             write_report(diff, output)
         sys.stdout.flush()
-        sys.stderr.write(_text(found, wrong, changed, written, write))
+        sys.stderr.write(_text(found, undecided, wrong, changed, written, write))
     if wrong:
         return 2
     return int(any(advice.left for advice in found))
@@ -113,7 +126,12 @@ def _json(advice: Advice) -> dict[str, Any]:
 
 
 def _text(
-    found: Sequence[Advice], wrong: Sequence[Problem], changed: Sequence[str], written: Sequence[str], write: bool
+    found: Sequence[Advice],
+    undecided: Sequence[NotEvaluated],
+    wrong: Sequence[Problem],
+    changed: Sequence[str],
+    written: Sequence[str],
+    write: bool,
 ) -> str:
     from planner.lint.message import printable, without_commands
 
@@ -132,12 +150,19 @@ def _text(
         for finding in advice.left:
             lines.append(f"    left: {finding.severity} {finding.rule}: {finding.message}")
         lines += [f"    → {printable(text)}" for text in advice.reasons]
+    for gap in undecided:
+        who = f"{gap.workload} · {gap.container}"
+        place = printable(str(gap.position)) if gap.position else ""
+        lines.append(f"{place}: {printable(who)}: not worked out: {printable(gap.fact)} is unknown: {gap.reason}")
+        lines.append(f"    → {gap.remedy}")
     left = sum(1 for advice in found if advice.left)
     counts = [f"{len(changed)} file{'' if len(changed) == 1 else 's'} {'written' if write else 'to change'}"]
     if write and len(written) != len(changed):
         counts[0] = f"{len(written)} of {len(changed)} files written"
     if not found:
-        counts = ["nothing to change: every engine that could be worked out keeps its reserve"]
+        counts = ["nothing to change"] if undecided else ["nothing to change: every engine keeps its reserve"]
     if left:
         counts.append(f"{left} engine{'' if left == 1 else 's'} that flags alone do not mend")
+    if undecided:
+        counts.append(f"{len(undecided)} engine{'' if len(undecided) == 1 else 's'} not worked out for want of a fact")
     return without_commands("\n".join([*lines, "; ".join(counts)]) + "\n")

@@ -15,7 +15,7 @@ from planner.suggest.flag_edits import Proposal
 from planner.suggest.manifests import Key, Manifests, Meant
 
 if TYPE_CHECKING:
-    from planner.lint.finding import Finding
+    from planner.lint.finding import Finding, NotEvaluated
     from planner.lint.rule import Rule
     from planner.plan import Plan
     from planner.provenance import Position
@@ -40,15 +40,25 @@ class Advice(NamedTuple):
     refused: tuple[str, ...]
 
 
-def improve(manifests: Manifests, rules: Sequence[Rule], keep: Collection[str] = ()) -> tuple[Advice, ...]:
-    """Changes the texts of ``manifests`` so that their engines keep the reserve; what was found for each container that
-    does not. Raises BrokenRule."""
+class Improved(NamedTuple):
+    """What became of the manifests: advice for each container that does not keep the reserve, and the engines of which
+    nobody can tell whether they do, each with the fact that is missing."""
+
+    advice: tuple[Advice, ...]
+    undecided: tuple[NotEvaluated, ...]
+
+
+def improve(manifests: Manifests, rules: Sequence[Rule], keep: Collection[str] = ()) -> Improved:
+    """Changes the texts of ``manifests`` so that their engines keep the reserve. Raises BrokenRule."""
     every = every_rule(manifests)
     before = linted(manifests, every)
     goals = GOALS & {rule.id for rule in rules}
     wanted = {(f.workload, f.container) for f in before.findings if f.rule in goals}
+    undecided = tuple(
+        gap for gap in before.not_evaluated if gap.rule == "progress-reserve-missing" and gap.rule in goals
+    )
     if not wanted:
-        return ()
+        return Improved((), undecided)
     suppressed: dict[tuple[str, str], set[str]] = {}
     for finding, _ in before.suppressed:
         suppressed.setdefault((finding.workload, finding.container), set()).add(finding.rule)
@@ -65,7 +75,7 @@ def improve(manifests: Manifests, rules: Sequence[Rule], keep: Collection[str] =
         manifests.back_to(start)
         reason = "all changes together would violate rules that hold now"
         found = [advice._replace(changes=(), mended=(), refused=(*advice.refused, reason)) for advice in found]
-    return tuple(found)
+    return Improved(tuple(found), undecided)
 
 
 def label(plan: Plan) -> tuple[str, str]:

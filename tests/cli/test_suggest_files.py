@@ -140,6 +140,19 @@ def test_control_characters_of_a_manifest_do_not_reach_the_terminal(run: Run, fo
     assert "\n::error" not in result.stderr
 
 
+def test_what_cannot_be_worked_out_is_said_with_the_line_that_would_tell(run: Run, folder: Path) -> None:
+    (folder / "llm.yaml").write_text(
+        MANY.replace("nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}", "hostIPC: false")
+    )
+    result = run("suggest", "llm.yaml")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "not worked out: accelerator is unknown" in result.stderr
+    assert "planner/accelerator" in result.stderr
+    assert "keeps its reserve" not in result.stderr
+    document = json.loads(run("suggest", "--format", "json", "llm.yaml").stdout)
+    assert [gap["fact"] for gap in document["not_evaluated"]] == ["accelerator"]
+
+
 def test_the_readme_shows_what_it_prints(run: Run, folder: Path) -> None:
     project = Path(__file__).resolve().parents[2]
     shown = re.findall(

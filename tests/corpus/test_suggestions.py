@@ -42,7 +42,7 @@ def paths() -> list[Path]:
 
 def suggested(path: Path) -> tuple[Manifests, tuple[Advice, ...]]:
     found = load([str(path)], SETTINGS)
-    return found, improve(found, select_rules(SETTINGS))
+    return found, improve(found, select_rules(SETTINGS)).advice
 
 
 def check_texts(before: str, after: str, most_new: int) -> None:

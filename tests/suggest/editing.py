@@ -52,7 +52,7 @@ def advised(
 ) -> tuple[Manifests, tuple[Advice, ...]]:
     """What ``planner suggest`` makes of these texts."""
     found = manifests(*texts, settings=settings)
-    advice = improve(found, select_rules(found.settings), keep)
+    advice = improve(found, select_rules(found.settings), keep).advice
     return found, advice
 
 
