@@ -143,17 +143,11 @@ def missing_blocks(cache: Cache, mix: Mix, running: int, risk: float) -> tuple[i
 
 
 def keeps(cache: Cache, mix: Mix, running: int, risk: float) -> bool:
-    """Whether ``running`` requests keep the plan's reserve: what ``most_kept`` says, for one number."""
+    """Whether ``running`` requests fit with the reserve that the plan holds to, as the rules see it."""
     if running * mix.mean > cache.blocks - mix.shared:
         return False
-    if (
-        mix.policy in ("", "quantile")
-        and overflow(mix, running, cache.blocks, prompts_wait=cache.prompts_wait).risk > risk
-    ):
-        return False
-    return (
-        mix.policy == "quantile" or reserve_of(mix.policy or "finish-longest", cache, mix, running, risk).missing == 0
-    )
+    wanted = (mix.policy,) if mix.policy else ("finish-longest", "quantile")
+    return all(reserve_of(policy, cache, mix, running, risk).missing == 0 for policy in wanted)
 
 
 def outgrowth(cache: Cache, mix: Mix, running: int, usable: int) -> tuple[int, bool, Overflow]:

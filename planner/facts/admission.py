@@ -132,7 +132,7 @@ def reserve_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     }
     if found.per_copy is not None and found.most_per_copy is not None:
         mean = reserve_of("next-step", found.cache, mix, found.per_copy, workload.risk).held
-        needed = reserve_of("quantile", found.cache, mix, found.most_per_copy, workload.risk)
+        needed = reserve_of(mix.policy or "quantile", found.cache, mix, found.most_per_copy, workload.risk)
         facts["demand"] = {
             "in_flight": found.in_flight,
             "per_copy": found.per_copy,

@@ -64,7 +64,8 @@ def _changes(answer: Suggestion, catalog_id: str, gpus: int) -> Iterator[str]:
         fewer = _fewer(answer._replace(question=question._replace(model=fact, architecture=other)), gpus)
         if fewer:
             yield f"the quantized checkpoint {other.id}: {_count(fewer)}"
-    shorter = _shorter(answer)
+    # A copy over several pods has so many layouts that the answer would take as long as the search itself.
+    shorter = _shorter(answer) if choice is not None and choice.layout.pods == 1 else 0
     if shorter:
         fewer = _fewer(answer._replace(question=question._replace(length=shorter)), gpus)
         if fewer:

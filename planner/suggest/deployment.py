@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from planner.record import NamedTuple
@@ -145,21 +146,18 @@ def _best(wanted: Wanted, resolved: Resolved, answer: Suggestion, node: NodeSize
     # Configurations on more GPUs are alternatives, no substitutes that nobody asked for.
     ties = [choice for choice in within if choice.gpus == within[0].gpus]
     for tie in ties:
-        for choice in (tie, tie.modest):
-            if choice is None or (clean is not None and not clean.findings):
-                continue
+        for choice in chain((tie,), (other() for other in tie.others)):
             manifest = manifest_of(wanted, resolved, answer, choice)
             linted = lint_manifest(manifest, wanted.settings)
-            findings = linted.findings
             wrong = list(forbidding(linted))
             refused += wrong
-            if not wrong and (clean is None or _weight(findings) < _weight(clean.findings)):
+            if not wrong and (clean is None or _weight(linted.findings) < _weight(clean.findings)):
                 price = price_of(answer.accelerator, wanted.settings) * choice.gpus
                 clean = answer._replace(
-                    choice=choice, manifest=manifest, findings=findings, reasons=reasons, price=price
+                    choice=choice, manifest=manifest, findings=linted.findings, reasons=reasons, price=price
                 )
-        if clean is not None and not _weight(clean.findings)[0]:
-            return clean
+            if clean is not None and not _weight(clean.findings)[0]:
+                return clean
     if clean is not None:
         return clean
     return answer._replace(reasons=tuple(dict.fromkeys(refused)) or (*_why_none(answer, limit), *tried))

@@ -97,9 +97,8 @@ class Judged:
         return self.sequences >= requests and self.keeps(requests)
 
     def keeps(self, requests: int) -> bool:
-        """Whether the cache keeps the reserve for this many requests: what ``most`` says, for one number."""
-        if self._most is not None:
-            return self._most >= requests
+        """Whether the cache keeps the reserve for this many requests at a time, by the count of the rules (``most`` is the
+        risk's own, which may differ in the last one)."""
         from planner.admission.reserve import keeps
 
         mix, pool, workload = self.mix, self.cache, self.workload

@@ -9,7 +9,7 @@ for it, so that a copy for one request bounds every other: layouts that cannot w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from planner.engines.version import parse_version
 from planner.record import NamedTuple
@@ -29,6 +29,8 @@ from planner.units import ceil_div
 _BATCHES = (4096, 2048, 1024, 512)
 #: Layouts with equally many GPUs whose settings are worked out, and copies of other sizes that are shown.
 _MOST_TIES, _MOST_OTHERS = 4, 2
+#: No share of a device below this is tried.
+_LEAST_PERCENT = 50
 #: Watermarks that are tried, each larger than the one before.
 _MOST_WATERMARKS = 4
 #: From the mildest to the one that costs the most speed.
@@ -36,15 +38,16 @@ _GRAPHS = ("all", "few", "none")
 
 
 class Choice(NamedTuple):
-    """A configuration that serves the workload. ``requests``: of one copy at a time; ``judged``: its plan; ``modest``: the
-    same with no more sequences than those, where it has more."""
+    """A configuration that serves the workload. ``requests``: of one copy at a time; ``judged``: its plan; ``others``: the
+    same layout with no more sequences than those, then with the smallest share of the device that serves them, worked out
+    when asked for."""
 
     layout: Layout
     knobs: Knobs
     replicas: int
     requests: int
     judged: Judged
-    modest: Choice | None = None
+    others: tuple[Callable[[], Choice], ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -323,10 +326,14 @@ class _Seeker:
         layout, replicas, requests = candidate
         mildest = self._mildest(layout, requests)
         knobs = self._with_reserve(layout, mildest, requests)
-        modest = None
-        if knobs != mildest:
-            modest = Choice(layout, mildest, replicas, requests, self._whole(layout, mildest))
-        return Choice(layout, knobs, replicas, requests, self._whole(layout, knobs), modest)
+
+        def chosen(chosen_knobs: Knobs) -> Choice:
+            return Choice(layout, chosen_knobs, replicas, requests, self._whole(layout, chosen_knobs))
+
+        others: list[Callable[[], Choice]] = [] if knobs == mildest else [lambda: chosen(mildest)]
+        if not self._shares_fixed:
+            others.append(lambda: chosen(self._smallest_share(layout, mildest, requests)))
+        return chosen(knobs)._replace(others=tuple(others))
 
     def _whole(self, layout: Layout, knobs: Knobs) -> Judged:
         return self._judge(plan_of(self.question, layout, knobs, capacity=True))
@@ -421,6 +428,17 @@ class _Seeker:
             else:
                 low = middle
         return knobs._replace(utilization=high / 100) if high > low else knobs
+
+    def _smallest_share(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs:
+        """The same with the smallest share of the device that serves, for what lives outside of it."""
+        low, high = _LEAST_PERCENT, round(100 * knobs.utilization)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.judge(layout, knobs._replace(utilization=middle / 100)).serves(requests):
+                high = middle
+            else:
+                low = middle
+        return knobs._replace(utilization=high / 100)
 
     def _with_reserve(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs:
         """More sequences where the cache keeps the reserve for them, and the engine's own watermark where the release has
