@@ -107,7 +107,7 @@ def parse(text: str) -> Name:
     memory, form, stacked = 0, "", False
     for word in words.split():
         size = word.rstrip("gib")
-        if size != word and size.isdigit() and word[len(size) :] in ("g", "gb", "gib") and len(size) < 5:
+        if size != word and size.isdecimal() and word[len(size) :] in ("g", "gb", "gib") and len(size) < 5:
             memory = int(size)
         elif word[:3] == "sxm" and word[3:] in ("", "2", "3", "4", "5", "6"):
             form = "sxm"
@@ -126,4 +126,4 @@ def parse(text: str) -> Name:
 
 def _is_times(word: str) -> bool:
     """``x8``: a number of cards, or the lanes of a slot."""
-    return word[0] == "x" and word[1:].isdigit() and len(word) < 4
+    return word[0] == "x" and word[1:].isdecimal() and len(word) < 4

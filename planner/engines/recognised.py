@@ -160,7 +160,7 @@ def _model(word: Word | None) -> Fact[str] | None:
 
 def _size(name: str, flag: Word, value: Word | None) -> FlagValue:
     text = value.text.strip() if value is not None else ""
-    known = value is not None and value.known and text.isascii() and text.isdigit() and 0 < len(text) < 7
+    known = value is not None and value.known and text.isascii() and text.isdecimal() and 0 < len(text) < 7
     return FlagValue(
         name, int(text) if known else None, flag.text, text, flag.position, value.position if value else None, known
     )

@@ -680,7 +680,7 @@ class _Resolver(Resolver):
         if self.config.get("enable-symm-mem") is not True or self.version < (0, 5, 9):
             return 0
         stated = env_text(self.config, "SGLANG_SYMM_MEM_PREALLOC_GB_SIZE") or ""
-        return (int(stated) if stated.isdigit() and len(stated) < 4 else 4) * GIB
+        return (int(stated) if stated.isdecimal() and len(stated) < 4 else 4) * GIB
 
     def _multimodal_reserve(self) -> int:
         """Bytes that multimodal features take out of the pool (0.5.18 and later)."""
@@ -892,7 +892,7 @@ def driver_mib(accelerator: Accelerator | None) -> int:
 
 def _env_number(config: EngineConfig, name: str, default: int) -> int:
     text = env_text(config, name) or ""
-    return int(text) if text.isdigit() and len(text) < 9 else default
+    return int(text) if text.isdecimal() and len(text) < 9 else default
 
 
 def _has_states(model: ModelArchitecture) -> bool:

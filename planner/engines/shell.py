@@ -591,7 +591,7 @@ class Interpreter:
     def _parameter_value(self, name: str, part: Parameter) -> Value:
         if name in ("@", "*"):
             return self._positional
-        if name.isdigit():
+        if name.isdecimal():
             return self._positional_at(int(name[:6]))
         if name == "#":
             positional = self._positional

@@ -1046,7 +1046,7 @@ class Parser:
             elif token.startswith("<<"):
                 word = _HEREDOC_WORD.match(text, at)
                 # ``1 << 2`` inside ``$((…))`` is a shift.
-                if word and not (word.group(3) or "x")[0].isdigit():
+                if word and not (word.group(3) or "x")[0].isdecimal():
                     heredocs.append((word.group(1) or word.group(2) or word.group(3) or "", token == "<<-"))
                     at = word.end()
         self._unclosed = True

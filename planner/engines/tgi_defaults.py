@@ -257,7 +257,7 @@ def _graphs(config: EngineConfig) -> tuple[int, ...]:
     text = config.get("cuda-graphs")
     if not isinstance(text, str):
         return (1, 2, 4, 8, 16, 32)
-    sizes = [int(part) for part in text[:200].split(",") if part.strip().isdigit() and len(part) < 7]
+    sizes = [int(part) for part in text[:200].split(",") if part.strip().isdecimal() and len(part) < 7]
     return tuple(sorted({size for size in sizes if size > 0}))
 
 

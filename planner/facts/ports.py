@@ -172,7 +172,7 @@ def _services(plan: Plan, container: Container, port: int) -> tuple[bool, list[t
             target = item.target.strip()
             if not target or not target.isprintable() or "$" in target or "{" in target:
                 fits = True  # a placeholder may be any port
-            elif target.isdigit():
+            elif target.isdecimal() and len(target) < 10:
                 number = int(target)
                 if number == port or number in _NOT_THE_API or _may_listen(plan, container, number):
                     fits = True
@@ -232,7 +232,7 @@ def _declared(plan: Plan, container: Container, port: int) -> list[tuple[dict[st
 
 def _number(port: str, container: Container) -> tuple[int | None, str]:
     """A probe's port as a number (None for a name that the container does not declare), and in words."""
-    if port.isdigit():
+    if port.isdecimal() and len(port) < 10:
         return int(port), f"port {int(port)}"
     number = next((number for name, number in container.ports if name == port), None)
     return number, f'the port "{port[:63]}"' if number is None else f'port {number} ("{port[:63]}")'

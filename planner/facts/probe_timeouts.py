@@ -30,7 +30,7 @@ def probe_timeout_facts(plan: Plan, positions: dict[str, Position]) -> dict[str,
         probe = container.probes.get(kind)
         if probe is None or probe.handler != "http" or "timeoutSeconds" in probe.unknown:
             continue
-        if port is not None and probe.port.isdigit() and int(probe.port) != port.value:
+        if port is not None and probe.port.isdecimal() and int(probe.port) != port.value:
             continue  # something else answers, or nothing: see ports
         generates = plan.engine.engine == "sglang" and _generates(plan, container, probe)
         never = generates and probe.timeout <= 1

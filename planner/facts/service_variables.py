@@ -89,4 +89,4 @@ def _taken_twice(plan: Plan, value: str) -> bool:
         return False
     port = engine.flags.get("port")
     text = value.strip()
-    return text.isascii() and text.isdigit() and len(text) < 6 and (port.value if port else 8000) == int(text)
+    return text.isascii() and text.isdecimal() and len(text) < 6 and (port.value if port else 8000) == int(text)

@@ -186,7 +186,7 @@ def _routing(model: ModelArchitecture, config: EffectiveConfig, tokens: int, tp:
 def _more_streams(model: ModelArchitecture) -> int:
     """Elements per token of the residual streams beyond one, before and after they are mixed (hyper-connections)."""
     streams = dict(model.extra).get("streams", "")
-    return 2 * (int(streams) - 1) * model.hidden_size if streams.isdigit() else 0
+    return 2 * (int(streams) - 1) * model.hidden_size if streams.isdecimal() else 0
 
 
 def sampler_kind(config: EffectiveConfig) -> str:

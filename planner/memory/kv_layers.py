@@ -196,7 +196,7 @@ class EngineLayers:
             return self.config.max_num_batched_tokens.value
         facts = dict(self.model.extra)
         for name in ("encoder_tokens", "max_source_positions"):
-            if facts.get(name, "").isdigit():
+            if facts.get(name, "").isdecimal():
                 return int(facts[name])
         return 0
 

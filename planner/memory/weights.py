@@ -169,10 +169,10 @@ def rank_weights(
         parts.append(("inputs beside the embeddings", (max_num_batched_tokens or 8192) * width * kernel.element))
     facts, rows = dict(model.extra), max_num_batched_tokens or 8192
     top_tokens, streams = facts.get("index_topk", ""), facts.get("streams", "")
-    if top_tokens.isdigit():
+    if top_tokens.isdecimal():
         parts.append(("indexer choices", 4 * rows * int(top_tokens)))
     kept = model.architecture.startswith("DeepseekV4") and (mtp or engine_version < _DRAFTS_ALONE_SINCE)
-    if kept and last and streams.isdigit():
+    if kept and last and streams.isdecimal():
         size = rows * int(streams) * model.hidden_size * kernel.element
         parts.append(("residual streams for drafts", size))
     if eplb_redundant and parallel.expert:

@@ -163,7 +163,7 @@ def bounded_regex(source: str) -> tuple[re.Pattern[str], int]:
     while position < length:
         char = source[position]
         if char == "\\":
-            if position + 1 < length and source[position + 1].isdigit():
+            if position + 1 < length and source[position + 1].isdecimal():
                 raise refusal
             position += 2
             continue

@@ -237,7 +237,7 @@ def _add_field(file: str, text: str, mapping: Mapping, name: str, value: str | N
         spellings = [spellings[1], spellings[0], spellings[2]]
     plain: object = True
     if value is not None:
-        plain = int(value) if value.isdigit() else float(value) if re.fullmatch(r"\d*\.\d+", value) else value
+        plain = int(value) if value.isdecimal() else float(value) if re.fullmatch(r"\d*\.\d+", value) else value
     for spelling in dict.fromkeys(spellings):
         edit = yaml_edits.insert_pair(text, mapping, spelling, plain)
         if edit is not None:

@@ -189,7 +189,7 @@ def from_values(
     gpus = next((node for name in _GPUS if (node := values.get(name)) is not None), None)
     gpus = gpus or around.get("job", "gpus") or around.get("gpuPerNode")
     resources = values.get("resources")
-    if gpus is not None and gpus.text.isdigit() and values.get("resources", "limits") is None:
+    if gpus is not None and gpus.text.isdecimal() and values.get("resources", "limits") is None:
         resource = "amd.com/gpu" if image is not None and "rocm" in image.text.lower() else "nvidia.com/gpu"
         amount = mapping_at(values, {resource: gpus})
         resources = mapping_at(values, {"limits": amount, "requests": amount})
@@ -250,7 +250,7 @@ def _image(values: Node | None) -> Node | None:
 def _model(values: Node) -> Node | None:
     for path in _MODELS:
         node = values.get(*path)
-        if node is not None and node.kind == "scalar" and node.text and not node.text.isdigit():
+        if node is not None and node.kind == "scalar" and node.text and not node.text.isdecimal():
             return node
     return None
 

@@ -207,7 +207,7 @@ def integer_of(node: Node, reading: Reading) -> int | None:
             return int(value)
     elif is_template(node):
         return None
-    quotes = ", without quotes" if isinstance(value, str) and value.strip().isdigit() else ""
+    quotes = ", without quotes" if isinstance(value, str) and value.strip().isdecimal() else ""
     reading.problem(node, f"{node.path} must be a whole number{quotes}, and is {describe(node)}")
     return None
 

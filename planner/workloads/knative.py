@@ -31,5 +31,5 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
     low, high = (
         next((pod.annotations[name].value for name in names if name in pod.annotations), "") for names in _BOUNDS
     )
-    replicas = int(low) if low == high and low.isascii() and low.isdigit() and len(low) < 6 else None
+    replicas = int(low) if low == high and low.isascii() and low.isdecimal() and len(low) < 6 else None
     return [typed_workload(document, kind, [pod], reading, replicas=replicas)]

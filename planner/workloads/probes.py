@@ -63,10 +63,11 @@ def _port(action: dict[str, Node], reading: Reading) -> str:
         f.integer_of(node, reading)
         return ""
     text = node.text
-    if isinstance(node.value, str) and text.isdigit():
+    if isinstance(node.value, str) and text.isdecimal():
         reading.problem(
             node,
             f'{node.path} is the string "{text[:20]}", which Kubernetes takes for a port name and refuses '
             "(a name needs a letter): write the number without quotes",
         )
-    return "" if f.is_placeholder(text) else text
+    # digits beyond any port's are no number to compare with (and Python refuses to read thousands of them)
+    return "" if f.is_placeholder(text) or (text.isdecimal() and len(text) > 9) else text

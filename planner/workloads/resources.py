@@ -93,7 +93,7 @@ def _hint(text: str) -> str:
     """What the usual wrong spellings mean."""
     number = text.strip().rstrip("BbIi ")
     for suffix in ("K", "M", "G", "T"):
-        if number.upper().endswith(suffix) and number[:-1].strip().replace(".", "", 1).isdigit():
+        if number.upper().endswith(suffix) and number[:-1].strip().replace(".", "", 1).isdecimal():
             return f" (write {number[:-1].strip()}{suffix}i for binary units)"
     return ""
 

@@ -163,7 +163,7 @@ def count_of(node: Node | None, *path: str | int, default: int | None = 1, most:
     if found is None:
         return default
     number = found.integer() if found.kind == "scalar" else None
-    if number is None and found.text.isascii() and found.text.isdigit() and len(found.text) < 10:
+    if number is None and found.text.isascii() and found.text.isdecimal() and len(found.text) < 10:
         number = int(found.text)
     return number if number is not None and 0 <= number <= most else None
 

@@ -255,3 +255,9 @@ def test_a_key_or_a_proxy_in_front_of_the_engine() -> None:
     assert open_to_all(container="envFrom: [{secretRef: {name: maybe}}]") is None
     proxied = deployment(more=public.replace("targetPort: 8000", "targetPort: 4180"))
     assert container(proxied)["openings"] == []
+
+
+@pytest.mark.parametrize("port", ["'¹'", "'" + "9" * 5000 + "'", "9" * 5000, "'٣'"])
+def test_digits_that_are_no_port_break_nothing(port: str) -> None:
+    text = deployment(MODEL, container=probe("liveness", 3, port), more=service(port))
+    assert isinstance(wrong(text), list)

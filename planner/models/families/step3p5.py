@@ -89,7 +89,7 @@ def _sparse(config: ConfigReader, count: int) -> tuple[bool, ...]:
         return tuple(kind == "sparse" for kind in kinds)
     named = config.raw("moe_layers_enum")
     if isinstance(named, str):
-        indices = {int(part) for part in named[:10_000].split(",") if part.strip().isdigit()}
+        indices = {int(part) for part in named[:10_000].split(",") if part.strip().isdecimal() and len(part) < 10}
     else:
         indices = set(config.integers("moe_layers_enum"))
     return tuple(index in indices if named is not None else index >= 3 for index in range(count))
