@@ -51,6 +51,7 @@ def variable(engine: str, name: str, version: tuple[int, ...]) -> Variable | Non
     return Variable(name, False, until, "", document["renamed"].get(name, ""))
 
 
+@lru_cache(maxsize=8)
 def first_release(engine: str) -> tuple[int, ...]:
     """The oldest release whose variables are known: one before it reads what nobody knows."""
     document = _document(engine)

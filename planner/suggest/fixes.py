@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Fixes of one container, one after the other; nobody writes a manifest that needs more.
 _MOST = 60
+#: An engine that hangs on more files than this is not tried over and over for a report; ``--fix`` mends it all the same.
+_MANY_FILES = 24
 
 
 class Fixed(NamedTuple):
@@ -139,6 +141,8 @@ def with_fixes(manifests: Manifests, result: LintResult) -> LintResult:
         fix = None
         for key in keys.get((finding.workload, finding.container), ()) if finding.fixes else ():
             names = manifests.scope(key)
+            if len(names) > _MANY_FILES:
+                continue
             if names not in before:
                 before[names] = _scope_result(manifests, key, rules)
             fix = fix or _as_json(manifests, key, finding, rules, before[names])

@@ -64,6 +64,7 @@ class Manifests:
         self._planned: dict[tuple[str, ...], dict[Key, list[Plan]]] = {}
         self._scopes: dict[Key, tuple[str, ...]] = {}
         self._all: dict[Key, list[Plan]] = {}
+        self._names: dict[str, list[str]] = {}
         self._places: dict[str, tuple[FileContent, Places]] = {}
 
     # -- plans ---------------------------------------------------------------------------------------------------------
@@ -89,11 +90,29 @@ class Manifests:
         return self._scopes[key]
 
     def _scope(self, key: Key) -> tuple[str, ...]:
-        alone = self.plans((key[0],)).get(key, [])
         self._all = self._all or self.plans()
         everything = self._all.get(key, [])
-        same = [command_of(plan) for plan in alone] == [command_of(plan) for plan in everything]
-        return (key[0],) if same else tuple(self.contents)
+        wanted = [command_of(plan) for plan in everything]
+        related = {key[0]}
+        for _ in range(3):  # the file alone, with what its values come from, with the objects that it then still names
+            names = tuple(name for name in self.contents if name in related)
+            plans = self.plans(names).get(key, [])
+            if [command_of(plan) for plan in plans] == wanted:
+                return names
+            related.update(*map(_files_of, everything))
+            for plan in plans:
+                related.update(self._named(plan.engine.model.value) if plan.engine.model else ())
+        return tuple(self.contents)
+
+    def _named(self, name: str) -> list[str]:
+        """The files with an object of this name."""
+        if not self._names:
+            for file, content in self.contents.items():
+                for document in content.documents:
+                    node = document.root.get("metadata", "name")
+                    if node is not None:
+                        self._names.setdefault(node.text, []).append(file)
+        return self._names.get(name, [])
 
     # -- edits ---------------------------------------------------------------------------------------------------------
 
@@ -247,6 +266,15 @@ def _planned(contents: Sequence[FileContent], settings: Settings) -> dict[Key, l
         if plan.container is not None:
             found.setdefault(keys[id(plan.container)], []).append(plan)
     return found
+
+
+def _files_of(plan: Plan) -> set[str]:
+    """The files that state something of a plan: its object, its model, its flags and variables."""
+    engine = plan.engine
+    places = [flag.position for flag in engine.given]
+    places += [fact.position for fact in (engine.model, engine.image, plan.gpus_per_pod, *engine.env.values()) if fact]
+    found = {place.file for place in places if place is not None}
+    return found | {plan.workload.document.file} if plan.workload is not None else found
 
 
 def _unlike(old: dict[Key, list[Plan]], new: dict[Key, list[Plan]], meant: Meant) -> str:
