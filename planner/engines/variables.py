@@ -31,6 +31,7 @@ class Variables:
         self._env = container.env
         self._unknown_sources = container.env_unknown
         self._image_known = image_known
+        self._patch = container.image is None
         image = container.image.value if container.image else ""
         self._template = "${" in image or "{{" in image
 
@@ -48,6 +49,8 @@ class Variables:
             return f"{sources} is not among the files that were read and may define {name[:80]}"
         if re.fullmatch(_FROM_SERVICE, name):
             return f"Kubernetes sets {name[:80]} where there is a Service of that name"
+        if self._patch:
+            return f"the container names no image, so it is laid over another one, which may define {name[:80]}"
         if name.startswith(_FROM_CONTROLLER):
             return f"{name[:80]} is set by the controller of the pod"
         return ""

@@ -190,6 +190,10 @@ class _Arg(NamedTuple):
     word: Word
 
 
+#: Releases of vLLM whose JSON flags take pairs as well; no other engine's releases have such numbers.
+_PAIRS_SINCE, _PAIRS_UNTIL = (0, 8, 5), (0, 10)
+
+
 class _Reader:
     """One pass over a command line. Collects instead of raising.
 
@@ -506,7 +510,7 @@ class _Reader:
             if spec.kind == "list":
                 converted: Any = [_convert(spec.element, value.text) for value in values]
             else:
-                converted = _convert(spec.kind, raw)
+                converted = _convert(self._kind(spec, raw), raw)
             self.check_choice(spec, word, spelling, converted)
         except ValueError as error:
             self.problem(first, f"{spelling[:60]}: {error}")
@@ -516,6 +520,12 @@ class _Reader:
             before = self.flags.get(spec.name)
             converted = [*(before.value if before and isinstance(before.value, list) else []), converted]
         self.store(FlagValue(spec.name, converted, spelling, raw, word.position, position))
+
+    def _kind(self, spec: FlagSpec, raw: str) -> str:
+        """How a value is read: from 0.8.5 on, and until 0.10, what stands outside of braces was a list of pairs
+        (image=2,video=1) where JSON was asked for (``parse_type`` of ``engine/arg_utils.py``)."""
+        pairs = spec.kind == "json" and _PAIRS_SINCE <= self.version < _PAIRS_UNTIL and not raw.lstrip().startswith("{")
+        return "kvs" if pairs else spec.kind
 
     def check_choice(self, spec: FlagSpec, word: Word, spelling: str, value: Any) -> None:
         if not spec.choices or value is None:

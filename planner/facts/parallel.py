@@ -82,6 +82,10 @@ def _ranks_in_pod(plan: Plan, sizes: Parallelism) -> int:
 def _backend_problem(plan: Plan, backend: str) -> str:
     """Why an engine that spans pods cannot: empty where it can, or where that is not known."""
     version = plan.engine.version.value
+    if "vllm" not in plan.engine.engine:
+        # SGLang connects its ranks itself, TensorRT-LLM by MPI
+        apart = plan.engine.engine == "sglang" and plan.engine.platform == "cuda" and not backend
+        return "and no --nnodes connects them" if apart else ""
     if backend == "ray" and not _ray_in_image(plan):
         image = plan.container.image.value if plan.container and plan.container.image else ""
         where = image[:120] if image.startswith(_DYNAMO) else f"the official image of vLLM {version}"
@@ -103,12 +107,19 @@ def _indivisible(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
     Source: vLLM's checks, reference on vLLM's memory, 4.2 and 8 (heads, KV replication, intermediate size, quantization
     blocks of row-parallel layers).
     """
+    from planner.engines.config import Parallelism
     from planner.memory.divisibility import indivisible
 
     model = plan.model
     if model is None:
         return []
     version = (plan.engine.version_key,) if plan.engine.engine == "vllm" and plan.engine.version_key else ()
+    if plan.engine.engine.endswith("sglang"):
+        # each copy of the attention has its share of the ranks, and an embedding of its own (layers/dp_attention.py)
+        from planner.engines.sglang_defaults import attention_data_size
+
+        copies = attention_data_size(plan.engine)
+        sizes = Parallelism(max(1, sizes.tensor // copies), expert=sizes.expert or copies > 1)
     return [{"what": entry.what, "count": entry.count, "by": entry.by} for entry in indivisible(model, sizes, *version)]
 
 

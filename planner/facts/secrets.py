@@ -60,7 +60,7 @@ def literal_secrets(plan: Plan, positions: dict[str, Position]) -> list[dict[str
             value = variable.value
             if value is None or variable.secret:
                 continue
-            named = variable.name in _NAMES and _real(value)
+            named = variable.name in _NAMES and _real(value) and not _cut_short(value)
             if named or _token(value):
                 add(
                     "a token" if "TOKEN" in variable.name else "a key",
@@ -80,6 +80,11 @@ def literal_secrets(plan: Plan, positions: dict[str, Position]) -> list[dict[str
 def _real(value: str) -> bool:
     """Whether a value may be a real secret: long enough and no placeholder."""
     return len(value) >= 8 and not re.search(_PLACEHOLDER, value[:200]) and not value.isspace()
+
+
+def _cut_short(value: str) -> bool:
+    """Whether a value begins like a provider's token and is none: an example of one, such as nvapi-KEY."""
+    return value.startswith(("hf_", "nvapi-", "AKIA", "ghp_")) and not re.match(_SHAPES, value)
 
 
 def _token(value: str) -> bool:

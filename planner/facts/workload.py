@@ -45,7 +45,9 @@ def workload_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
         "name": workload.name,
         "namespace": workload.namespace,
         "group_size": workload.group_size,
-        "as_written": workload.kind in _TAKEN_AS_WRITTEN,
+        # a container without an image is a patch of another manifest, which has what this one lacks
+        "as_written": workload.kind in _TAKEN_AS_WRITTEN
+        and (plan.container is None or plan.container.image is not None),
     }
     if workload.replicas is not None:
         facts["replicas"] = workload.replicas

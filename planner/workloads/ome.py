@@ -111,13 +111,30 @@ def _pod(
         role=role,
         count=count,
         annotations=object_annotations(document, reading),
-        injected=(
-            Injected("LWS_LEADER_ADDRESS", None, "the host name of the group's leader"),
-            Injected("LWS_GROUP_SIZE", str(size)),
-            Injected("LWS_WORKER_INDEX", "0" if role == "leader" else None, "another number on each worker"),
-        )
-        if size > 1
-        else (),
+        injected=(*_parallelism(runner, size), *_of_group(role, size)),
+    )
+
+
+def _parallelism(runner: Node, size: int) -> tuple[Injected, ...]:
+    """The variable that OME computes: the GPUs of the group (setParallelismEnvVarForEngine of its controller)."""
+    limits = runner.get("resources", "limits") or runner.get("resources", "requests")
+    if limits is None or limits.kind != "mapping":
+        return ()
+    for name, amount in limits.items():
+        if name.endswith("/gpu"):
+            known = amount.text.isascii() and amount.text.isdecimal() and len(amount.text) < 5
+            value = str(int(amount.text) * size) if known else None
+            return (Injected("PARALLELISM_SIZE", value, "" if known else "the number of GPUs is not known"),)
+    return ()
+
+
+def _of_group(role: str, size: int) -> tuple[Injected, ...]:
+    if size <= 1:
+        return ()
+    return (
+        Injected("LWS_LEADER_ADDRESS", None, "the host name of the group's leader"),
+        Injected("LWS_GROUP_SIZE", str(size)),
+        Injected("LWS_WORKER_INDEX", "0" if role == "leader" else None, "another number on each worker"),
     )
 
 

@@ -474,3 +474,11 @@ def test_model_beside_the_flags() -> None:
     named = parse_argv(["--model", "org/name"], version=from_default("0.11.0", "t"), model=model).model
     assert named is not None
     assert named.value == "org/name"
+
+
+@pytest.mark.parametrize(("version", "taken"), [("0.8.3", True), ("0.9.0.1", True), ("0.10.0", False)])
+def test_pairs_where_json_is_asked_for(version: str, taken: bool) -> None:
+    """OME's runtimes give --limit-mm-per-prompt image=1 to 0.9.0.1, whose parser still reads pairs."""
+    read = config("--model a/b --limit-mm-per-prompt image=1", version=version)
+    assert (read.get("limit-mm-per-prompt") == {"image": 1}) is taken
+    assert bool(read.argument_problems) is not taken

@@ -261,3 +261,68 @@ def test_a_key_or_a_proxy_in_front_of_the_engine() -> None:
 def test_digits_that_are_no_port_break_nothing(port: str) -> None:
     text = deployment(MODEL, container=probe("liveness", 3, port), more=service(port))
     assert isinstance(wrong(text), list)
+
+
+def findings(text: str) -> set[str]:
+    from planner.lint.run import lint, select_rules
+
+    result = lint([read_bytes(text.encode(), "m.yaml")], select_rules(Settings()), Settings())
+    return {finding.rule for finding in result.findings if finding.severity == "error"}
+
+
+def test_a_patch_has_what_the_manifest_under_it_has() -> None:
+    """A container without an image is laid over another one: its variables, volumes and GPUs stand there."""
+    patch = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: tgi}
+spec:
+  template:
+    spec:
+      containers:
+        - name: server
+          args: [--model-id=$(MODEL_ID), --num-shard=2, --quantize=bitsandbytes]
+"""
+    assert findings(patch) == set()
+
+
+OME = """
+apiVersion: ome.io/v1beta1
+kind: ClusterServingRuntime
+metadata: {name: srt}
+spec:
+  engineConfig:
+    leader:
+      runner:
+        name: ome-container
+        image: docker.io/lmsysorg/sglang:v0.5.5.post3
+        command: [python3, -m, sglang.launch_server, --model-path, moonshotai/Kimi-K2-Instruct, --host, 0.0.0.0,
+          --tp-size, $(PARALLELISM_SIZE), --dp-size, $(PARALLELISM_SIZE), --enable-dp-attention,
+          --nnodes, $(LWS_GROUP_SIZE), --node-rank, $(LWS_WORKER_INDEX), --dist-init-addr, $(LWS_LEADER_ADDRESS):5757]
+        resources: {limits: {nvidia.com/gpu: 8}}
+    worker:
+      size: 11
+      runner:
+        name: ome-container
+        image: docker.io/lmsysorg/sglang:v0.5.5.post3
+        command: [python3, -m, sglang.launch_server, --model-path, moonshotai/Kimi-K2-Instruct, --host, 0.0.0.0,
+          --tp-size, $(PARALLELISM_SIZE), --dp-size, $(PARALLELISM_SIZE), --enable-dp-attention,
+          --nnodes, $(LWS_GROUP_SIZE), --node-rank, $(LWS_WORKER_INDEX), --dist-init-addr, $(LWS_LEADER_ADDRESS):5757]
+        resources: {limits: {nvidia.com/gpu: 8}}
+"""
+
+
+def test_sglang_over_pods_under_ome() -> None:
+    """OME counts the group's GPUs into PARALLELISM_SIZE; 64 heads need not divide by 96 ranks of 96 attention copies; and
+    --nnodes of SGLang 0.5 is no flag of a vLLM of that number."""
+    assert findings(OME) == set()
+    plans = plan_files([read_bytes(OME.encode(), "m.yaml")], Settings()).plans
+    assert {plan.engine.get("tensor-parallel-size") for plan in plans} == {96}
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("nvapi-NVKEY", False), ("nvapi-" + "a1B2" * 16, True), ("hf_mytoken1", False)]
+)
+def test_an_example_of_a_token_is_none(value: str, found: bool) -> None:
+    text = deployment(MODEL, env=f"- {{name: NGC_API_KEY, value: {value}}}")
+    assert bool(container(text)["literal_secrets"]) is found
