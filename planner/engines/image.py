@@ -165,6 +165,8 @@ def image_platform(ref: str) -> str:
     for platform, words in _PLATFORMS:
         if any(word in text for word in words):
             return platform
+    if re.search(r"(?:^|/)opea/vllm(?:$|[:@])", text):
+        return "cpu"  # OPEA's builds for accelerators have names of their own (vllm-gaudi, vllm-rocm)
     return "cpu" if re.search(r"(?:^|[^a-z])cpu(?:[^a-z]|$)", text) else "cuda"
 
 

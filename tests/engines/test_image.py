@@ -139,6 +139,8 @@ def test_pinned(ref: str, pinned: bool) -> None:
         ("docker.io/vllm/vllm-openai-cpu:v0.23.0", "cpu"),
         ("$(vllm-spyre-image)", "spyre"),
         ("acme/gpucpuless:1", "cuda"),
+        ("opea/vllm:latest", "cpu"),
+        ("opea/vllm-gaudi:1.4", "gaudi"),
     ],
 )
 def test_platform(ref: str, platform: str) -> None:
