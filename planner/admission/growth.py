@@ -59,6 +59,9 @@ class Growth(NamedTuple):
 def growth_of_group(group: KVGroup) -> Growth:
     """The growth of one group of a layout."""
     size = group.block_size * group.shards
+    if group.kind == "cross" and group.window:
+        # what an encoder's output takes, which is less than what the engine counts for it at the start
+        return Growth(size, fixed=-(-group.window // size), shared=False)
     if group.fixed_blocks:
         return Growth(size, fixed=group.fixed_blocks, shared=False)
     admission = {"admission_tokens": group.held_tokens * group.shards, "admission_extra": group.extra_blocks}

@@ -76,7 +76,7 @@ class EngineLayers:
         if self.states:
             self._align()
         self.window_block = _window_block(self.kernel, self.block, self.version)
-        if any(isinstance(a, CrossAttention) for a in self.attentions) and not self._encoder_tokens():
+        if any(isinstance(a, CrossAttention) for a in self.attentions) and not self._encoder_length():
             self.notes.append("the encoder's length is not known: its cache is counted for the maximum length")
         if capability is None and (latent or is_quantized(self.dtype)):
             self.notes.append("GPU unknown: attention kernels of compute capability 9.0 assumed")
@@ -185,6 +185,7 @@ class EngineLayers:
             capability=self.capability,
             version=self.version,
             encoder_tokens=self._encoder_tokens(),
+            encoder_length=self._encoder_length(),
             speculative=self.speculative,
             axes=3 if self.config.multimodal_profiled and self.model.multimodal else 0,
         )
@@ -192,8 +193,10 @@ class EngineLayers:
     def _encoder_tokens(self) -> int:
         """Tokens of an encoder's output that a request is counted with: up to 0.12 the longest, since then as many as the
         encoder may be given in one step (``max_num_encoder_input_tokens``), however long an output can be."""
-        if self.version >= (0, 13):
-            return self.config.max_num_batched_tokens.value
+        return self.config.max_num_batched_tokens.value if self.version >= (0, 13) else self._encoder_length()
+
+    def _encoder_length(self) -> int:
+        """The longest output of the encoder, 0 where the config does not say."""
         facts = dict(self.model.extra)
         for name in ("encoder_tokens", "max_source_positions"):
             if facts.get(name, "").isdecimal():

@@ -183,6 +183,7 @@ def attention_specs(
     capability: tuple[int, int] | None,
     version: Version,
     encoder_tokens: int = 0,
+    encoder_length: int = 0,
     speculative: int = 0,
     axes: int = 0,
 ) -> tuple[Spec, ...]:
@@ -190,8 +191,9 @@ def attention_specs(
 
     ``dtype`` is the resolved cache dtype (``auto`` and 16-bit names mean two bytes), ``block`` the block size of the
     engine and ``window_block`` that of sliding windows. ``sparse``: the model selects tokens with an indexer, which not
-    every layer need have of its own (GLM-5.2). ``speculative`` tokens per step and ``axes`` of rotary positions (0: one,
-    not kept) matter to the ring of an indexer that compresses.
+    every layer need have of its own (GLM-5.2). ``encoder_tokens`` are those that the engine counts for a request of an
+    encoder and decoder, ``encoder_length`` the most that there can be. ``speculative`` tokens per step and ``axes`` of rotary
+    positions (0: one, not kept) matter to the ring of an indexer that compresses.
     """
     if isinstance(attention, LatentAttention):
         return _latent_specs(attention, dtype, model_dtype, block, sparse, capability, version, speculative)
@@ -210,7 +212,7 @@ def attention_specs(
         return (Spec("chunked", block, row, content, reach=attention.chunk),)
     if isinstance(attention, CrossAttention):
         held = -(-encoder_tokens // block) if encoder_tokens else 0
-        return (Spec("cross", block, row, content, fixed=held),)
+        return (Spec("cross", block, row, content, reach=encoder_length, fixed=held),)
     full = Spec("full", block, row, content)
     if attention.indexer_dim:
         return (*_index_specs(attention, block, speculative, axes), full)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.admission.growth import growths
 from planner.memory.budget import KVPlan
 from planner.memory.kv_cache import kv_plan
 from planner.memory.kv_specs import LayoutRefused
@@ -87,3 +88,14 @@ def test_narrower_values_were_padded_to_the_keys_before_020() -> None:
     """MiMo-V2: 192 of a key and 128 of a value; vLLM 0.19.1's own answer is a page of 24,576 bytes."""
     assert plan("XiaomiMiMo/MiMo-V2-Flash", "H100-80GB", "0.19.1", "-tp 4").page_bytes == 24576
     assert plan("XiaomiMiMo/MiMo-V2-Flash", "H100-80GB", "0.24.0", "-tp 4").page_bytes == 20480
+
+
+def test_an_encoders_output_takes_less_than_the_engine_counts() -> None:
+    """Whisper: 512 blocks of a batch of 8,192 tokens are counted from 0.13 on (vLLM 0.32.0's own answer), 94 are held."""
+    whisper = plan("openai/whisper-tiny", "H100-80GB", "0.32.0", "")
+    assert [group.blocks_per_request for group in whisper.groups] == [28, 512]
+    assert [growth.blocks(448) for growth in growths(whisper)] == [28, 94]
+    assert [group.blocks_per_request for group in plan("openai/whisper-tiny", "H100-80GB", "0.12.0", "").groups] == [
+        28,
+        94,
+    ]
