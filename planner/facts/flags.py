@@ -45,6 +45,8 @@ def flag_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     known = tables(plan)
     if known is None:
         return {}
+    if _may_be_diffusion(plan):
+        known = known._replace(patched=True)
     facts: dict[str, list[dict[str, Any]]] = {f"{kind}_flags": [] for kind in _KINDS}
     for issue in issues(plan.engine, known):
         name = f"{issue.kind}_flags"
@@ -52,6 +54,15 @@ def flag_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
             positions[f"engine.{name}[{len(facts[name])}]"] = issue.flag.position
         facts[name].append(issue.facts)
     return facts
+
+
+def _may_be_diffusion(plan: Plan) -> bool:
+    """Whether ``sglang serve`` may start SGLang's server of diffusion models, whose flags are others: it looks at the model."""
+    container = plan.container
+    if plan.engine.engine != "sglang" or plan.model is not None or container is None:
+        return False
+    words = " ".join(word.text for word in (*(container.command or ()), *(container.args or ())))
+    return re.search(r"\bsglang\s+serve\b", words[:20_000]) is not None
 
 
 def issues(engine: EngineConfig, known: Tables) -> list[Issue]:

@@ -76,6 +76,8 @@ def _injected(plan: Plan, service: Service) -> bool:
     workload, pod = plan.workload, plan.pod
     if workload is None or pod is None or plan.objects is None:
         return False
+    if plan.objects.renamed(service.file):
+        return False
     if service.file == workload.document.file:
         # A namespace that only one of them states may still be the same.
         return service.namespace == workload.namespace or not (service.namespace and workload.namespace)

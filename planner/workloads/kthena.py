@@ -160,4 +160,5 @@ def _worker(
         group_size=pods or 1,
         group_size_known=pods is not None,
         part=worker.string("type") or "",
+        connected=True,  # the controller starts them with a script that has Ray connect the pods
     )

@@ -179,6 +179,7 @@ _OTHER_KINDS = {
     "ComputeDomain": ("resource.nvidia.com",),
     "HorizontalPodAutoscaler": ("autoscaling",),
     "ScaledObject": ("keda.sh",),
+    "Kustomization": ("kustomize.config.k8s.io",),
 }
 #: Kinds that carry requests from outside of the cluster to Services.
 ROUTES = {
@@ -272,6 +273,16 @@ class Objects:
             return False
         self._documents.setdefault(kind, []).append(document)
         return True
+
+    def renamed(self, file: str) -> bool:
+        """Whether an object of this file stands in a kustomization while another one gives names a prefix or suffix: its own
+        name need not be the one that is applied."""
+        places = [document.file.rpartition("/")[0] for document in self._documents.get("Kustomization", ())]
+        return file.rpartition("/")[0] in places and any(
+            document.root.get(key) is not None
+            for document in self._documents.get("Kustomization", ())
+            for key in ("namePrefix", "nameSuffix")
+        )
 
     def config_map(self, name: str, namespace: str, file: str) -> Lookup[ConfigMap]:
         """The ConfigMap that an object in ``namespace`` and ``file`` means."""

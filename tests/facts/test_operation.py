@@ -326,3 +326,31 @@ def test_sglang_over_pods_under_ome() -> None:
 def test_an_example_of_a_token_is_none(value: str, found: bool) -> None:
     text = deployment(MODEL, env=f"- {{name: NGC_API_KEY, value: {value}}}")
     assert bool(container(text)["literal_secrets"]) is found
+
+
+def test_a_base_whose_overlays_rename_it() -> None:
+    """The Service vllm of a base is vllm-h100 where it is applied (GoogleCloudPlatform/accelerated-platforms)."""
+    base = deployment(MODEL, more=service("8000").replace("name: llm", "name: vllm", 1))
+    files = {
+        "app/base/all.yaml": base,
+        "app/base/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [all.yaml]\n",
+        "app/h100/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+        "nameSuffix: -h100\nresources: [../base]\n",
+    }
+
+    def colliding(names: list[str]) -> int:
+        plans = plan_files([read_bytes(files[name].encode(), name) for name in names], Settings()).plans
+        return len(rule_facts(plans[0])[0]["container"]["colliding_variables"])
+
+    assert colliding(["app/base/all.yaml"]) == 1
+    assert colliding(list(files)) == 0
+
+
+def test_flags_of_a_server_that_may_be_for_diffusion() -> None:
+    def started(model: str) -> str:
+        flags = (f"--model-path={model}", "--num-gpus=2", "--backend=sglang")
+        return deployment(*flags, image="lmsysorg/sglang:v0.5.12", container="command: [sglang, serve]")
+
+    wrong = {"unknown-flag", "foreign-engine-flag"}
+    assert findings(started("/models/flux")) & wrong == set()
+    assert findings(started("Qwen/Qwen3-8B")) & wrong == wrong
