@@ -420,18 +420,17 @@ class _Seeker:
 
     def _least_share(self, layout: Layout, knobs: Knobs, default: float, requests: int) -> Knobs:
         """The smallest share above the default that still serves: what stays outside is a reserve of bytes."""
-        low, high = round(100 * default), round(100 * knobs.utilization)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.judge(layout, knobs._replace(utilization=middle / 100)).serves(requests):
-                high = middle
-            else:
-                low = middle
-        return knobs._replace(utilization=high / 100) if high > low else knobs
+        return self._share_above(layout, knobs, round(100 * default), requests)
 
     def _smallest_share(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs:
         """The same with the smallest share of the device that serves, for what lives outside of it."""
-        low, high = _LEAST_PERCENT, round(100 * knobs.utilization)
+        return self._share_above(layout, knobs, _LEAST_PERCENT, requests)
+
+    def _share_above(self, layout: Layout, knobs: Knobs, low: int, requests: int) -> Knobs:
+        """Knobs that serve with the smallest share between ``low`` per cent, which does not, and their own, which does."""
+        high = round(100 * knobs.utilization)
+        if high <= low:
+            return knobs
         while high - low > 1:
             middle = (low + high) // 2
             if self.judge(layout, knobs._replace(utilization=middle / 100)).serves(requests):
