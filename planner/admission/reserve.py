@@ -29,7 +29,9 @@ from planner.admission.workload import POLICIES as POLICIES
 from planner.record import NamedTuple
 
 #: a watermark above this wastes more of the cache than preemptions do
-_MOST_WATERMARK = 0.3
+MOST_WATERMARK = 0.3
+#: requests that run in one engine copy: beyond what any has
+_MOST_RUNNING = 1 << 20
 
 
 class Reserve(NamedTuple):
@@ -75,9 +77,8 @@ def next_step_blocks(growths: Sequence[Growth], lookahead: int) -> int:
     return sum(growth.copies * -(-(1 + lookahead) // growth.block_size) for growth in growths if not growth.fixed)
 
 
-def reserve_of(policy: str, cache: Cache, mix: Mix, running: int, risk: float, blocks: int | None = None) -> Reserve:
+def reserve_of(policy: str, cache: Cache, mix: Mix, running: int, risk: float) -> Reserve:
     """The reserve that a policy keeps for ``running`` requests. Raises ValueError for a policy that there is not."""
-    usable = cache.blocks if blocks is None else blocks
     held = ceil(mix.shared + running * mix.mean)
     step = next_step_blocks(cache.growths, cache.lookahead)
     if policy == "next-step":
@@ -92,52 +93,49 @@ def reserve_of(policy: str, cache: Cache, mix: Mix, running: int, risk: float, b
         raise ValueError(f"{policy!r} is no policy; there are {', '.join(POLICIES)}")
     # No more is ever needed than all requests at their longest.
     needed = min(needed, max(held, running * mix.longest))
-    return Reserve(policy, running, held, needed - held, needed, max(0, needed - usable))
+    return Reserve(policy, running, held, needed - held, needed, max(0, needed - cache.blocks))
 
 
-def progress(cache: Cache, mix: Mix, running: int, risk: float, blocks: int | None = None) -> Progress:
-    """The reserve of one engine copy with ``running`` requests at a time; ``blocks`` in place of the cache's own."""
-    usable = cache.blocks if blocks is None else blocks
-    running, limited, found = outgrowth(cache, mix, running, usable)
-    policies = [reserve_of(policy, cache, mix, running, risk, usable) for policy in POLICIES]
+def progress(cache: Cache, mix: Mix, running: int, risk: float) -> Progress:
+    """The reserve of one engine copy with ``running`` requests at a time."""
+    running, limited, found = outgrowth(cache, mix, running, cache.blocks)
+    policies = {policy: reserve_of(policy, cache, mix, running, risk) for policy in POLICIES}
     if limited:
-        policies[2] = _under_watermark(cache, mix, running, risk, usable)
-    if mix.policy:
-        required = policies[POLICIES.index(mix.policy)]
-    else:
-        required = max(policies[1:3], key=lambda policy: (policy.missing, policy.needed))
-    most = _most(cache, mix, risk, usable, 1 << 20)
+        policies["quantile"] = _under_watermark(cache, mix, running, risk)
+    required = max((policies[policy] for policy in _wanted(mix)), key=lambda reserve: (reserve.missing, reserve.needed))
     return Progress(
         running=running,
-        policies=tuple(policies),
+        policies=tuple(policies.values()),
         required=required,
-        available=max(0, usable - required.reserved),
+        available=max(0, cache.blocks - required.reserved),
         engine_keeps=cache.watermark_blocks,
         overflow=found,
-        most_running=most,
-        watermark=watermark_share(cache, mix, risk, usable),
+        most_running=most_kept(cache, mix, risk),
+        watermark=watermark_share(cache, mix, risk),
     )
 
 
-def watermark_share(cache: Cache, mix: Mix, risk: float, blocks: int | None = None) -> float:
+def _wanted(mix: Mix) -> tuple[str, ...]:
+    """The policies that a plan holds to: the one that the workload asks for, else both of these."""
+    return (mix.policy,) if mix.policy else ("finish-longest", "quantile")
+
+
+def watermark_share(cache: Cache, mix: Mix, risk: float) -> float:
     """The share of blocks that a watermark must keep free for the risk, to a thousandth; 0 where none below 0.3 does, and for
     other policies than the quantile: what those ask for a watermark does not look at."""
-    usable = cache.blocks if blocks is None else blocks
-    by_risk = cache.prompts_wait and mix.policy in ("", "quantile")
-    watermark = watermark_needed(mix, usable, risk) / (usable + 1) if by_risk else inf
-    return ceil(1000 * watermark) / 1000 if watermark <= _MOST_WATERMARK else 0.0
+    by_risk = cache.prompts_wait and "quantile" in _wanted(mix)
+    watermark = watermark_needed(mix, cache.blocks, risk) / (cache.blocks + 1) if by_risk else inf
+    return ceil(1000 * watermark) / 1000 if watermark <= MOST_WATERMARK else 0.0
 
 
 def missing_blocks(cache: Cache, mix: Mix, running: int, risk: float) -> tuple[int, int]:
     """(requests that run, blocks too few for their reserve): ``progress`` without what nobody asks for."""
     running, limited, _ = outgrowth(cache, mix, running, cache.blocks)
-    wanted = (mix.policy,) if mix.policy else ("finish-longest", "quantile")
-    under = limited and "quantile" in wanted
     reserves = [
-        _under_watermark(cache, mix, running, risk, cache.blocks)
-        if under and policy == "quantile"
+        _under_watermark(cache, mix, running, risk)
+        if limited and policy == "quantile"
         else reserve_of(policy, cache, mix, running, risk)
-        for policy in wanted
+        for policy in _wanted(mix)
     ]
     return running, max(reserve.missing for reserve in reserves)
 
@@ -146,8 +144,7 @@ def keeps(cache: Cache, mix: Mix, running: int, risk: float) -> bool:
     """Whether ``running`` requests fit with the reserve that the plan holds to, as the rules see it."""
     if running * mix.mean > cache.blocks - mix.shared:
         return False
-    wanted = (mix.policy,) if mix.policy else ("finish-longest", "quantile")
-    return all(reserve_of(policy, cache, mix, running, risk).missing == 0 for policy in wanted)
+    return all(reserve_of(policy, cache, mix, running, risk).missing == 0 for policy in _wanted(mix))
 
 
 def outgrowth(cache: Cache, mix: Mix, running: int, usable: int) -> tuple[int, bool, Overflow]:
@@ -159,31 +156,28 @@ def outgrowth(cache: Cache, mix: Mix, running: int, usable: int) -> tuple[int, b
     return running, False, overflow(mix, running, usable, prompts_wait=cache.prompts_wait)
 
 
-def _under_watermark(cache: Cache, mix: Mix, running: int, risk: float, usable: int) -> Reserve:
+def _under_watermark(cache: Cache, mix: Mix, running: int, risk: float) -> Reserve:
     # The watermark decides how many run, so that the reserve is what must stay free when one is let in.
-    held = max(0, usable - cache.watermark_blocks)
-    reserved = min(usable, ceil(min(float(usable), watermark_needed(mix, usable, risk))))
+    held = max(0, cache.blocks - cache.watermark_blocks)
+    reserved = min(cache.blocks, ceil(min(float(cache.blocks), watermark_needed(mix, cache.blocks, risk))))
     return Reserve("quantile", running, held, reserved, held + reserved, max(0, reserved - cache.watermark_blocks))
 
 
 def most_kept(cache: Cache, mix: Mix, risk: float) -> int:
-    """The most running requests of one engine copy that keep the plan's reserve at ``risk`` (0 to 1); 0 where none does."""
-    return _most(cache, mix, risk, cache.blocks, 1 << 20)
+    """The most running requests of one engine copy that keep the plan's reserve at ``risk`` (0 to 1); 0 where none does.
 
-
-def _most(cache: Cache, mix: Mix, risk: float, usable: int, at_most: int) -> int:
-    """The most running requests that keep the wanted policy; without one, both the quantile and the longest request's way to
-    its end."""
-    if mix.policy in ("", "quantile"):
-        high = most_running(mix, usable, risk, prompts_wait=cache.prompts_wait, at_most=at_most)
+    Without a wanted policy, both the quantile and the longest request's way to its end are kept.
+    """
+    if "quantile" in _wanted(mix):
+        high = most_running(mix, cache.blocks, risk, prompts_wait=cache.prompts_wait, at_most=_MOST_RUNNING)
         if mix.policy:
             return high
     else:
-        high = min(at_most, int(max(0.0, usable - mix.shared) / max(1e-9, mix.mean)))
+        high = min(_MOST_RUNNING, int(max(0.0, cache.blocks - mix.shared) / max(1e-9, mix.mean)))
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
-        if reserve_of(mix.policy or "finish-longest", cache, mix, middle, risk, usable).missing == 0:
+        if reserve_of(mix.policy or "finish-longest", cache, mix, middle, risk).missing == 0:
             low = middle
         else:
             high = middle - 1

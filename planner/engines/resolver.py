@@ -17,6 +17,8 @@ Version = tuple[int, ...]
 
 #: More ranks are refused by the engine or are a typing error; the bound keeps the arithmetic small.
 MOST_RANKS = 1 << 16
+#: Counts beyond this are refused or a typing error, likewise.
+MOST_TOKENS = 1 << 40
 
 
 def given(config: EngineConfig, name: str, kind: type | tuple[type, ...]) -> Fact[Any] | None:
@@ -25,6 +27,12 @@ def given(config: EngineConfig, name: str, kind: type | tuple[type, ...]) -> Fac
     if fact is None or fact.value is None or not isinstance(fact.value, kind):
         return None
     return None if isinstance(fact.value, bool) and kind is not bool else fact
+
+
+def given_count(config: EngineConfig, name: str) -> Fact[int] | None:
+    """A flag that counts something (tokens, requests, bytes) with its place, None where it is absent or no such count."""
+    fact = given(config, name, int)
+    return fact if fact is not None and 0 < fact.value <= MOST_TOKENS else None
 
 
 def parallel_size(config: EngineConfig, name: str, most: int = MOST_RANKS) -> int:

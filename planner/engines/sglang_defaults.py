@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.engines.config import EngineConfig, Parallelism
-from planner.engines.resolver import Resolver, Version, parallel_size
+from planner.engines.resolver import MOST_TOKENS, Resolver, Version, given_count, parallel_size
 from planner.engines.sglang_config import SGLangConfig
 from planner.engines.sglang_fraction import Inputs, default_chunk, default_graph_max, mem_fraction, multimodal_factor
 from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MOST_TOKENS = 1 << 40
 _NO_STATE_CACHE = {"KimiLinearForCausalLM", "BailingMoeV2_5ForCausalLM"}
 """Architectures with recurrent layers for which SGLang turned the prefix cache off up to 0.5.13."""
 
@@ -133,7 +132,7 @@ def derived_length(model: ModelArchitecture) -> tuple[int, str]:
     factor = model.rope_factor
     if not factor > 0 or factor == 1.0 or model.original_max_len or model.rope_type in ("", "llama3", "default"):
         return base, key
-    return int(min(base * factor, _MOST_TOKENS)), f"{key} × {factor:g}"
+    return int(min(base * factor, MOST_TOKENS)), f"{key} × {factor:g}"
 
 
 class _Resolver(Resolver):
@@ -286,7 +285,7 @@ class _Resolver(Resolver):
             found.append(("page_size", settled.block_size))
         if settled.window_pool:
             found.append(("swa_full_tokens_ratio", self._setting("swa-full-tokens-ratio", settled.window_ratio)))
-        if _has_states(self.model):
+        if self.model.is_recurrent:
             found += [
                 ("mamba_full_memory_ratio", self._setting("mamba-full-memory-ratio", settled.state_ratio)),
                 ("mamba_ssm_dtype", self._setting("mamba-ssm-dtype", settled.state_dtype)),
@@ -332,8 +331,7 @@ class _Resolver(Resolver):
     # ---- reading flags ------------------------------------------------------------------------------------------
 
     def _given_count(self, name: str) -> Fact[int] | None:
-        fact = self._given(name, int)
-        return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
+        return given_count(self.config, name)
 
     def _integer(self, name: str) -> int | None:
         fact = self._given_count(name)
@@ -420,7 +418,7 @@ class _Resolver(Resolver):
     def _chunk(self) -> Fact[int]:
         name = "chunked-prefill-size"
         given = self._given(name, int)
-        if given is not None and -1 <= given.value <= _MOST_TOKENS and given.value != 0:
+        if given is not None and -1 <= given.value <= MOST_TOKENS and given.value != 0:
             return given
         if self.version < (0, 4, 4) and self.speculation == "EAGLE":
             return self._default(name, -1, "speculative decoding turns chunking off")
@@ -720,7 +718,7 @@ class _Resolver(Resolver):
         elif "fa4" in backends and blackwell and not self.latent:
             forced = 128
         elif given is None and blackwell and self.version >= (0, 5, 4) and backends == {None}:
-            recurrent = _has_states(self.model)
+            recurrent = self.model.is_recurrent
             if not recurrent:
                 return self._default(name, 64, "TensorRT-LLM attention kernels on this device")
         if forced:
@@ -793,7 +791,7 @@ class _Resolver(Resolver):
 
     def _state_strategy(self, overlap: bool, page: int) -> str:
         """What the prefix cache does with recurrent states; empty where there are none."""
-        if not _has_states(self.model):
+        if not self.model.is_recurrent:
             return ""
         return strategy(
             self.version,
@@ -893,13 +891,6 @@ def driver_mib(accelerator: Accelerator | None) -> int:
 def _env_number(config: EngineConfig, name: str, default: int) -> int:
     text = env_text(config, name) or ""
     return int(text) if text.isdecimal() and len(text) < 9 else default
-
-
-def _has_states(model: ModelArchitecture) -> bool:
-    """Whether some layers keep a recurrent state, instead of a cache or beside one (Falcon-H1)."""
-    from planner.models.architecture import RecurrentState
-
-    return any(isinstance(x.attention, RecurrentState) or x.state is not None for x in model.layers)
 
 
 def _has_indexer(model: ModelArchitecture) -> bool:

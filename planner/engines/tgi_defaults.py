@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from planner.engines.config import EngineConfig, Parallelism
-from planner.engines.resolver import given
+from planner.engines.resolver import given, given_count
 from planner.engines.tgi_config import TGIConfig
 from planner.engines.vllm import env_text, flag_provenance
 from planner.provenance import Fact, Provenance, assumed, from_default
@@ -28,7 +28,6 @@ _WIGGLE_ROOM: tuple[tuple[tuple[int, ...], float], ...] = (
 )
 _MARGIN_OF_TOTAL = (3,)
 _MOST_RANKS = 1 << 12
-_MOST_TOKENS = 1 << 40
 #: What the launcher's own margin is where it estimates the tokens of a prefill batch.
 _LAUNCHER_ROOM = 0.95
 #: 10¹² floating-point operations per second at 16 bits that the launcher takes for a card, by the catalog's names.
@@ -64,11 +63,11 @@ def effective(
     cache = given(config, "kv-cache-dtype", str) or from_default(dtype.value, f"{name}: the model's dtype")
     version = config.version_key
     derived = model.derived_max_len if model.derived_max_len > 0 else 4096
-    total = _count(config, "max-total-tokens") or _old_total(version, derived, name)
+    total = given_count(config, "max-total-tokens") or _old_total(version, derived, name)
     length = total or from_default(derived, f"{name}: the model's max_position_embeddings, or what the pool holds")
-    longest = _count(config, "max-input-tokens") or _old_input(version, derived, name)
+    longest = given_count(config, "max-input-tokens") or _old_input(version, derived, name)
     parallel = parallelism(config, gpus_per_pod, pods)
-    prefill = _count(config, "max-batch-prefill-tokens") or _old_prefill(version, longest, derived, name)
+    prefill = given_count(config, "max-batch-prefill-tokens") or _old_prefill(version, longest, derived, name)
     fraction = given(config, "cuda-memory-fraction", (float, int))
     share = float(fraction.value) if fraction is not None and 0 < fraction.value <= 1 else 1.0
     wiggle = _wiggle(config)
@@ -79,7 +78,7 @@ def effective(
     prefill = prefill or _prefill(model, accelerator, parallel.tensor, share, name)
     block = _block_size(config, model, accelerator, name)
     requests, tokens = _warmup(config, prefill.value, longest, total)
-    batch = _count(config, "max-batch-size") or from_default(256, f"{name}: no limit but the tokens of the batch")
+    batch = given_count(config, "max-batch-size") or from_default(256, f"{name}: no limit but the tokens of the batch")
     graphs = _graphs(config)
     yes, no = from_default(True, name), from_default(False, name)
     own = (
@@ -119,7 +118,7 @@ def effective(
         margin_of_free=wiggle if of_free else 1.0,
         # Up to 2.4 the warm-up asks for the probabilities of its whole prompts.
         prefill_logprobs=version < (3,) or config.get("enable-prefill-logprobs") is True,
-        speculative_tokens=(_count(config, "speculate") or Fact(0, utilization.provenance)).value,
+        speculative_tokens=(given_count(config, "speculate") or Fact(0, utilization.provenance)).value,
     )
 
 
@@ -132,11 +131,6 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
     if config.get("sharded") is False:
         return Parallelism()
     return Parallelism(tensor=min(max(gpus_per_pod or 1, 1), _MOST_RANKS))
-
-
-def _count(config: EngineConfig, name: str) -> Fact[int] | None:
-    fact = given(config, name, int)
-    return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
 
 
 def _dtype(config: EngineConfig, model: ModelArchitecture, name: str) -> Fact[str]:
@@ -244,7 +238,7 @@ def _launcher_tokens(model: ModelArchitecture, accelerator: Accelerator | None, 
 def _warmup(config: EngineConfig, prefill: int, longest: Fact[int] | None, total: Fact[int] | None) -> tuple[int, int]:
     """(requests, cache tokens) of the warm-up batch: prompts of at most max-input-tokens that fill the prefill batch, each
     with room for its answer where max-total-tokens is given. Source: ``grpc_client.rs``, ``warmup``."""
-    most = _count(config, "max-batch-size")
+    most = given_count(config, "max-batch-size")
     size = min(longest.value, prefill) if longest else prefill
     requests = min(-(-prefill // max(1, size)), most.value if most else _MOST_WARMUP_REQUESTS, _MOST_WARMUP_REQUESTS)
     if total is not None:

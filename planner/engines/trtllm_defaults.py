@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.engines.config import EngineConfig, Parallelism
-from planner.engines.resolver import given, parallel_size
+from planner.engines.resolver import given_count, parallel_size
 from planner.engines.trtllm_config import TRTConfig
 from planner.engines.vllm import flag_provenance
 from planner.provenance import Fact, Provenance, from_default
@@ -19,7 +19,6 @@ _PYTORCH_DEFAULT = (1, 0)
 #: Speculative decoding that loads nothing beside the model.
 _DRAFTS_WITHOUT_WEIGHTS = ("ngram", "lookahead", "auto")
 _MOST_RANKS = 1 << 14
-_MOST_TOKENS = 1 << 40
 
 
 def effective(
@@ -50,14 +49,19 @@ def effective(
     if fraction is not None and fraction.known and isinstance(fraction.value, (int, float)) and 0 < fraction.value <= 1:
         share = Fact(float(fraction.value), flag_provenance(fraction))
     yes, no = from_default(True, name), from_default(False, name)
-    size, limit = _count(config, "kv-cache-max-bytes"), _count(config, "kv-cache-max-tokens")
-    length = _count(config, "max-seq-len")
+    size, limit = given_count(config, "kv-cache-max-bytes"), given_count(config, "kv-cache-max-tokens")
+    length = given_count(config, "max-seq-len") or from_default(
+        derived, f"{name}: the model's length, or what the cache holds"
+    )
+    sequences = given_count(config, "max-batch-size") or from_default(2048, name)
+    tokens = given_count(config, "max-num-tokens") or from_default(8192, name)
+    block = given_count(config, "tokens-per-block") or from_default(32, name)
     own = (
-        ("max_seq_len", length or from_default(derived, f"{name}: the model's length, or what the cache holds")),
-        ("max_batch_size", _count(config, "max-batch-size") or from_default(2048, name)),
-        ("max_num_tokens", _count(config, "max-num-tokens") or from_default(8192, name)),
+        ("max_seq_len", length),
+        ("max_batch_size", sequences),
+        ("max_num_tokens", tokens),
         ("free_gpu_memory_fraction", share),
-        ("tokens_per_block", _count(config, "tokens-per-block") or from_default(32, name)),
+        ("tokens_per_block", block),
     )
     return TRTConfig(
         engine="trtllm",
@@ -65,13 +69,13 @@ def effective(
         parallel=parallelism(config, gpus_per_pod, pods),
         dtype=from_default(dtype, f"{name}: the checkpoint's own"),
         kv_cache_dtype=cache,
-        max_model_len=length or from_default(derived, f"{name}: the model's length, or what the cache holds"),
+        max_model_len=length,
         # A cache that is smaller lowers the length, unless the flag asks for a failure.
         max_model_len_auto=config.get("fail-fast-on-attention-window-too-large") is not True,
-        max_num_seqs=_count(config, "max-batch-size") or from_default(2048, name),
-        max_num_batched_tokens=_count(config, "max-num-tokens") or from_default(8192, name),
+        max_num_seqs=sequences,
+        max_num_batched_tokens=tokens,
         gpu_memory_utilization=share,
-        block_size=_count(config, "tokens-per-block") or from_default(32, name),
+        block_size=block,
         enforce_eager=no,
         chunked_prefill=Fact(config.get("enable-chunked-prefill") is True, Provenance("engine-default", name)),
         prefix_caching=Fact(config.get("enable-block-reuse") is not False, Provenance("engine-default", name)),
@@ -101,11 +105,6 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
         context=1,
         prefill_context=parallel_size(config, "cp-size", _MOST_RANKS),
     )
-
-
-def _count(config: EngineConfig, name: str) -> Fact[int] | None:
-    fact = given(config, name, int)
-    return fact if fact is not None and 0 < fact.value <= _MOST_TOKENS else None
 
 
 def _unevaluated(config: EngineConfig, model: ModelArchitecture) -> str:

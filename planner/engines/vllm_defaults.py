@@ -14,7 +14,7 @@ from planner.engines.resolver import Resolver, Version, parallel_size
 from planner.engines.vllm import count, env_flag, env_text
 from planner.engines.vllm_cache_dtype import compressed_takes_fp8_alone
 from planner.engines.vllm_graphs import GraphInputs, capture_sizes, graph_mode
-from planner.engines.vllm_runner import is_recurrent, runner
+from planner.engines.vllm_runner import runner
 from planner.engines.vllm_speculative import draft
 from planner.provenance import Fact, Provenance
 from planner.units import GIB, ceil_div
@@ -475,7 +475,7 @@ class _Resolver(Resolver):
             return self._default(name, False, "V0 engine")
         if self.model.encoder_decoder:
             return self._default(name, False, "an encoder-decoder model")
-        if is_recurrent(self.model):
+        if self.model.is_recurrent:
             from planner.models.architecture import NoAttention, RecurrentState
 
             # On by default from 0.28: 0.26 and 0.27 support it, but "keep it opt-in" (arg_utils.py).
@@ -549,7 +549,7 @@ class _Resolver(Resolver):
 
     def _state_mode(self, prefix: bool) -> str:
         """``mamba_cache_mode``: how many states a sequence keeps in the recurrent layers."""
-        if not is_recurrent(self.model) or not prefix or self.runner == "v0":
+        if not self.model.is_recurrent or not prefix or self.runner == "v0":
             return "none"
         if self.version < (0, 12):
             return "none"

@@ -73,13 +73,6 @@ def runner(
     return ("v2" if _second_runner(config, model, parallel, draft) else "v1"), ""
 
 
-def is_recurrent(model: ModelArchitecture) -> bool:
-    """Whether any layer keeps a recurrent state, alone or beside its attention."""
-    from planner.models.architecture import RecurrentState
-
-    return any(layer.state is not None or isinstance(layer.attention, RecurrentState) for layer in model.layers)
-
-
 def _falls_back_to_v0(
     config: EngineConfig, model: ModelArchitecture, capability: tuple[int, int] | None, draft: Draft
 ) -> str:
@@ -105,7 +98,7 @@ def _falls_back_to_v0(
         return "an encoder-decoder model"
     if model.pooling and version < (0, 9, 2):
         return "a pooling model"
-    if is_recurrent(model) and version < (0, 10):
+    if model.is_recurrent and version < (0, 10):
         return "a model with recurrent layers"
     return ""
 
@@ -143,7 +136,7 @@ def _second_runner_by_model(config: EngineConfig, model: ModelArchitecture) -> b
     since_hybrid = _V2_HYBRIDS.get(model.architecture)
     if since_hybrid and version >= since_hybrid:
         return not (config.platform == "rocm" and model.architecture == "DeepseekV4ForCausalLM")
-    if is_recurrent(model):
+    if model.is_recurrent:
         return False
     return model.architecture in listed or not model.is_moe
 

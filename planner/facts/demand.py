@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from planner.provenance import Unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.admission.capacity import Cache
     from planner.admission.workload import Workload
     from planner.plan import Plan
@@ -61,13 +63,13 @@ def demand_position(plan: Plan) -> Position | None:
     return fact.position if fact is not None else None
 
 
-def demand_gaps(plan: Plan) -> tuple[Unknown, ...]:
+def demand_gaps(plan: Plan, facts: Mapping[str, Any]) -> tuple[Unknown, ...]:
     """The workload as an unknown fact where one is stated that cannot be read; admission as one where the engine's is not
-    known."""
+    known. ``facts``: those of the plan, whose reserve tells that the workload was read."""
     if plan.budget is not None and plan.engine.engine == "sglang":
         reason = "how SGLang lets requests in and takes their memory back is not worked out"
         return (Unknown("reserve", reason, "none: planner knows vLLM's scheduler alone", plan.position),)
-    if demand_position(plan) is None and plan.demand is None:
+    if facts.get("reserve") or (demand_position(plan) is None and plan.demand is None):
         return ()
     gap = demand(plan)[1]
     return (gap,) if gap is not None else ()
@@ -98,11 +100,6 @@ def parsed(text: str) -> Any:
             content.problems[0].message if content.problems else "it must be one mapping, in YAML or JSON"
         )
     return content.documents[0].root.plain()
-
-
-def trace_pairs(path: str, settings: str) -> list[tuple[int, int]]:
-    """(prompt, output) tokens of a trace that the settings name: a file beside them or below, nothing else."""
-    return trace_demand(path, settings)[0]
 
 
 def trace_demand(path: str, settings: str) -> tuple[list[tuple[int, int]], float | None]:

@@ -75,7 +75,7 @@ def _wrapped(plan: Plan) -> bool:
     start, container = plan.start, plan.container
     if start is None or container is None:
         return False
-    texts = (arg.text for arg in (*(container.command or ()), *(container.args or ())))
+    texts = (arg.text for arg in container.words)
     return start.engine != plan.engine.engine or any("vllm-rs" in text[:100_000] for text in texts)
 
 

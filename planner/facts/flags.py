@@ -61,7 +61,7 @@ def _may_be_diffusion(plan: Plan) -> bool:
     container = plan.container
     if plan.engine.engine != "sglang" or plan.model is not None or container is None:
         return False
-    words = " ".join(word.text for word in (*(container.command or ()), *(container.args or ())))
+    words = " ".join(word.text for word in container.words)
     return re.search(r"\bsglang\s+serve\b", words[:20_000]) is not None
 
 

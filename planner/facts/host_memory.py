@@ -376,5 +376,5 @@ _FETCHERS = r"\bhf download\b|huggingface-cli\s+download|snapshot_download"
 
 
 def _fetches(container: Container) -> bool:
-    words = " ".join(arg.text for arg in (*(container.command or ()), *(container.args or ())))
+    words = " ".join(arg.text for arg in container.words)
     return bool(re.search(_FETCHERS, words))

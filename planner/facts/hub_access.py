@@ -71,7 +71,7 @@ def _gated(plan: Plan, container: Container, pod: Pod, positions: dict[str, Posi
         if variable.value is None or variable.value.strip():
             return []
         empty = empty or name
-    texts = " ".join(arg.text for arg in (*(container.command or ()), *(container.args or ())))[:200_000]
+    texts = " ".join(arg.text for arg in container.words)[:200_000]
     if any(word in texts for word in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "hf auth login", "huggingface-cli login")):
         return []
     # A Secret that is mounted may be the token's file, wherever HF_HOME or the script points.
@@ -95,7 +95,7 @@ def _filled_before(container: Container, pod: Pod) -> bool:
             continue
         if any(name in other.env for name in _TOKENS) or (other.init and volumes & {m.volume for m in other.mounts}):
             return True
-        words = " ".join(arg.text for arg in (*(other.command or ()), *(other.args or ())))[:200_000]
+        words = " ".join(arg.text for arg in other.words)[:200_000]
         if other.init and any(word in words for word in _FETCHES):
             return True
     return False

@@ -169,7 +169,7 @@ def _script(plan: Plan) -> str:
     container = plan.container
     if container is None:
         return ""
-    return "\n".join(arg.text for arg in (*(container.command or ()), *(container.args or ())))
+    return "\n".join(arg.text for arg in container.words)
 
 
 def _installed(script: str) -> str:

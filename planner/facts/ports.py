@@ -271,7 +271,7 @@ def _may_listen(plan: Plan, container: Container, port: int) -> bool:
 def _written(container: Container, port: int) -> bool:
     """Whether a port's number stands in the container's command, arguments or variables."""
     pattern = rf"(?<!\d){port}(?!\d)"
-    texts = [arg.text for arg in (*(container.command or ()), *(container.args or ()))]
+    texts = [arg.text for arg in container.words]
     texts += [variable.value for variable in container.env.values() if variable.value]
     return any(re.search(pattern, text[:200_000]) for text in texts)
 

@@ -129,7 +129,7 @@ def _kept_apart(plan: Plan, other: Beside) -> bool:
 
 
 def _takes_turns(container: Container) -> bool:
-    script = "\n".join(arg.text for arg in (*(container.command or ()), *(container.args or ())))
+    script = "\n".join(arg.text for arg in container.words)
     return bool(re.search(r"\b(kill|pkill|killall)\b", script)) or len(re.findall(r"\bwait\b", script)) > 1
 
 

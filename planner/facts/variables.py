@@ -105,6 +105,6 @@ def _mistaken(known: Tables, engine: str, name: str) -> dict[str, Any] | None:
 def _mentioned(container: Container, name: str) -> bool:
     """Whether the container's own command or another variable uses the variable."""
     pattern = re.compile(rf"\$[({{]?{re.escape(name)}\b|\b{re.escape(name)}\b")
-    texts = [arg.text for arg in (*(container.command or ()), *(container.args or ()))]
+    texts = [arg.text for arg in container.words]
     texts += [entry.value for entry in container.env.values() if entry.value and entry.name != name]
     return any(pattern.search(text[:200_000]) for text in texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from planner.lint.cel import NotKnown, RuleError, Runtime, in_range
@@ -43,6 +44,12 @@ class Outcome(NamedTuple):
     silenced: frozenset[tuple[str, str]] = frozenset()
 
 
+@cache
+def _runtime() -> Runtime:
+    """The expressions of a process, compiled once, however often rules are evaluated."""
+    return Runtime(VARIABLES, checked=False)
+
+
 def evaluate(
     rules: Sequence[Rule], subjects: Iterable[Subject], parameters: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Outcome:
@@ -50,7 +57,7 @@ def evaluate(
 
     Raises BrokenRule where an expression is wrong: a rule that cannot be evaluated must not look like a pass.
     """
-    runtime = Runtime(VARIABLES, checked=False)
+    runtime = _runtime()
     findings: dict[tuple[Any, ...], Finding] = {}
     missing: dict[tuple[Any, ...], NotEvaluated] = {}
     silenced: set[tuple[str, str]] = set()

@@ -42,6 +42,11 @@ class Finding(NamedTuple):
     fixes: tuple[ProposedFix, ...] = ()
 
     @property
+    def text(self) -> str:
+        """What is wrong and what to do about it, for formats that have one text."""
+        return f"{self.message} → {self.remedy}" if self.remedy else self.message
+
+    @property
     def identity(self) -> tuple[str, str, str, str]:
         """What stays the same when lines move and numbers change; see ``planner.lint.identity``."""
         return (self.rule, self.workload, self.container, self.subject)

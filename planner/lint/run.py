@@ -202,7 +202,9 @@ def _notices(files: Sequence[FileContent], with_engines: set[str]) -> Iterator[N
 
 
 def _is_kustomization(notice: Notice) -> bool:
-    return notice.message.startswith("not rendered, so what it changes")
+    from planner.documents.kustomizations import NOT_RENDERED
+
+    return notice.message == NOT_RENDERED
 
 
 def _is_aside(content: FileContent) -> bool:
@@ -220,8 +222,11 @@ def _by_settings(plans: Sequence[Plan], settings: Settings) -> Iterator[tuple[Se
     if not settings.paths:
         yield settings, plans
         return
-    for file in dict.fromkeys(plan.position.file for plan in plans):
-        yield settings.for_file(file), [plan for plan in plans if plan.position.file == file]
+    by_file: dict[str, list[Plan]] = {}
+    for plan in plans:
+        by_file.setdefault(plan.position.file, []).append(plan)
+    for file, part in by_file.items():
+        yield settings.for_file(file), part
 
 
 def _judged(rules: Sequence[Rule], plans: Sequence[Plan], settings: Settings) -> Outcome:
@@ -257,6 +262,6 @@ def _subjects(plans: Sequence[Plan]) -> Iterator[Subject]:
             container=plan.container.name if plan.container else "",
             facts=facts,
             positions=positions,
-            unknown=(*plan.unknown, *gaps(plan, facts), *demand_gaps(plan), *serving_gaps(plan, facts)),
+            unknown=(*plan.unknown, *gaps(plan, facts), *demand_gaps(plan, facts), *serving_gaps(plan, facts)),
             default_position=plan.position,
         )

@@ -127,13 +127,13 @@ class EngineLayers:
         apart = [self._checkpoints(state) for state in self.states]
         return max(apart) if self.version >= (0, 33) and all(apart) else 1
 
-    def _state_bytes(self, state: RecurrentState) -> int:
+    def _state_bytes(self, state: RecurrentState, tensor: int = 0) -> int:
         ssm = self.config.mamba_ssm_cache_dtype
         if ssm in ("auto", ""):
             ssm = dict(self.model.extra).get("mamba_ssm_dtype", "auto")
         return state_bytes(
             state,
-            tensor=self.tensor,
+            tensor=tensor or self.tensor,
             model_dtype=self.config.dtype.value,
             cache_dtype=self.config.mamba_cache_dtype,
             ssm_dtype=ssm,
@@ -173,14 +173,16 @@ class EngineLayers:
         if self.state_mode in ("align", "all"):
             self.state_block = self.block
 
-    def _attention(self, attention: Attention, *, block: int, window_block: int, dtype: str = "") -> tuple[Spec, ...]:
+    def _attention(
+        self, attention: Attention, *, block: int, window_block: int, dtype: str = "", tensor: int = 0
+    ) -> tuple[Spec, ...]:
         return attention_specs(
             attention,
             dtype=dtype or self.dtype,
             model_dtype=self.config.dtype.value,
             block=block,
             window_block=window_block,
-            tensor=self.tensor,
+            tensor=tensor or self.tensor,
             sparse=self.sparse,
             capability=self.capability,
             version=self.version,
@@ -203,12 +205,12 @@ class EngineLayers:
                 return int(facts[name])
         return 0
 
-    def specs_of(self, attention: Attention, dtype: str = "") -> tuple[Spec, ...]:
-        """Specs of one layer with the engine's block sizes."""
+    def specs_of(self, attention: Attention, dtype: str = "", tensor: int = 0) -> tuple[Spec, ...]:
+        """Specs of one layer with the engine's block sizes; ``tensor`` ranks in place of the model's own."""
         if isinstance(attention, RecurrentState):
             fixed, extra = state_block_counts(self.state_mode, self.speculative, self.version)
             fixed += 1 if self._checkpoints(attention) else 0
-            size = self._state_bytes(attention)
+            size = self._state_bytes(attention, tensor)
             return (state_spec(attention, size, self.state_page, self.state_block, fixed, extra),)
         if isinstance(attention, NoAttention) or self._reads_another(attention):
             return ()
@@ -216,7 +218,7 @@ class EngineLayers:
             fact = self.config.kv_cache_dtype
             plain = not is_quantized(fact.value) and fact.provenance.source not in DEFAULT_SOURCES
             return kv_deepseek_v4.compressed_specs(attention, packed=not plain, block=self.block)
-        return self._attention(attention, block=self.block, window_block=self.window_block, dtype=dtype)
+        return self._attention(attention, block=self.block, window_block=self.window_block, dtype=dtype, tensor=tensor)
 
     def _reads_another(self, attention: Attention) -> bool:
         """Whether the layer shares another layer's cache. The V2 runner before 0.20 gave it one of its own all the same."""
@@ -236,10 +238,10 @@ class EngineLayers:
                     for order, spec in enumerate(self.specs_of(attention, dtype)):
                         found.append((part[0], order, spec, part))
         offset = self.model.num_layers
+        # a draft model may have its own number of ranks and cache dtype
+        own = ("", 0) if draft is None else (self.config.draft_kv_cache_dtype, self.config.draft_tensor)
         for attention in self._draft_attentions(draft):
-            for order, spec in enumerate(
-                self._draft_specs(attention) if draft is not None else self.specs_of(attention)
-            ):
+            for order, spec in enumerate(self.specs_of(attention, *own)):
                 found.append((offset, order, spec, [offset]))
             offset += 1
         if len(found) > 1:
@@ -251,17 +253,6 @@ class EngineLayers:
             else:
                 layers[spec] = indices
         return layers
-
-    def _draft_specs(self, attention: Attention) -> tuple[Spec, ...]:
-        """Specs of one layer of a draft model, which may have its own number of ranks and cache dtype."""
-        tensor, dtype = self.config.draft_tensor, self.config.draft_kv_cache_dtype
-        if not tensor and not dtype:
-            return self.specs_of(attention)
-        own, self.tensor = self.tensor, tensor or self.tensor
-        try:
-            return self.specs_of(attention, dtype)
-        finally:
-            self.tensor = own
 
     def _boundary_layers(self) -> frozenset[int]:
         """Layers whose cache stays at the model's dtype: those that ``--kv-cache-dtype-skip-layers`` names by index or kind (0.19

@@ -113,16 +113,6 @@ def _value_bytes(form: Format, elements: int, kernel: Kernel) -> int:
     return elements
 
 
-def balancing_buffer(model: ModelArchitecture, stage: range, how: Holder) -> int:
-    """Bytes of the buffer that moving experts between ranks needs: those of one layer, of the layer where they are largest."""
-    largest = 0
-    for layer in {id(model.layers[index]): model.layers[index] for index in stage}.values():
-        pair = [matrix for matrix in layer.matrices if matrix.experts]
-        if len(pair) == 2:
-            largest = max(largest, sum(t.size * t.count for t in _expert_tensors(pair[0], pair[1], how)))
-    return largest
-
-
 def allocator_rest(
     model: ModelArchitecture, stage: range, first: bool, last: bool, how: Holder, towers: bool = True
 ) -> int:

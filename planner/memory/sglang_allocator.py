@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from planner.units import MIB
+from planner.units import MIB, round_up
 
 #: Tensors up to this size share small segments, all others large ones.
 _SMALL = MIB
@@ -35,14 +35,14 @@ class Segments:
             if size <= 0:
                 continue
             self.used += size
-            rounded = -(-size // _GRAIN) * _GRAIN
+            rounded = round_up(size, _GRAIN)
             small = rounded <= _SMALL
             free = self._small if small else self._large
             place = bisect_left(free, rounded)
             if place < len(free):
                 block = free.pop(place)
             else:
-                block = _SMALL_SEGMENT if small else _LARGE_SEGMENT if rounded < _OWN else -(-rounded // _STEP) * _STEP
+                block = _SMALL_SEGMENT if small else _LARGE_SEGMENT if rounded < _OWN else round_up(rounded, _STEP)
                 self.held += block
             rest = block - rounded
             if rest >= _GRAIN if small else rest > _SMALL:

@@ -18,13 +18,12 @@ _SCALES_DROPPED = (0, 5, 16)
 _BLOCK = 32
 
 
-def as_kept(model: ModelArchitecture, config: SGLangConfig, accelerator: Accelerator | None) -> ModelArchitecture:
+def as_kept(model: ModelArchitecture, accelerator: Accelerator | None) -> ModelArchitecture:
     """The model with the matrices that SGLang unpacks while loading at 16 bits.
 
     DeepSeek-V4's first output projection stays at FP8 only where DeepGEMM multiplies with packed scales, on data-centre
     Blackwell; elsewhere it is dequantized.
     """
-    del config
     capability = accelerator.capability if accelerator else None
     if capability is None or capability[0] == 10 or not model.architecture.startswith("DeepseekV4"):
         return model

@@ -67,7 +67,7 @@ class Groups(NamedTuple):
 
 def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelerator: Accelerator | None) -> Term:
     """Bytes that loading the model leaves in use on one rank of a pipeline stage, as "Load weight end" counts them."""
-    local = as_kept(split(model, groups(config), config.host_tables), config, accelerator)
+    local = as_kept(split(model, groups(config), config.host_tables), accelerator)
     local = replace(local, rotary_tables=_tables(local, config, accelerator))
     layers = stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage]
     term = rank_weights(

@@ -176,7 +176,7 @@ def rank_weights(
         size = rows * int(streams) * model.hidden_size * kernel.element
         parts.append(("residual streams for drafts", size))
     if eplb_redundant and parallel.expert:
-        parts.append(("balancing buffer", _largest_experts(model, stages[pipeline_rank], formats, kernel, rank)))
+        parts.append(("balancing buffer", balancing_buffer(model, stages[pipeline_rank], formats, kernel, rank)))
     if lora:
         parts.append(("LoRA slots", lora_bytes(model, stages[pipeline_rank], lora, rank, first, last)))
     loaded = sum(size for _, size in parts)
@@ -268,16 +268,13 @@ def _experts_bytes(w13: Matrix, w2: Matrix, formats: dict[str, Format], kernel: 
     return expert_bytes(formats[w13.format], ExpertShape(count, w13.k, inner, w13.slices, w13.bias), kernel)
 
 
-def _largest_experts(
+def balancing_buffer(
     model: ModelArchitecture, stage: range, formats: dict[str, Format], kernel: Kernel, rank: Rank
 ) -> int:
-    """The experts of one layer on this rank, of the layer where they are largest."""
-    largest, seen = 0, set()
-    for index in stage:
-        layer = model.layers[index]
-        if id(layer) in seen:
-            continue
-        seen.add(id(layer))
+    """Bytes of the buffer that moving experts between ranks needs: those of one layer on this rank, of the layer where they are
+    largest."""
+    largest = 0
+    for layer in {id(model.layers[index]): model.layers[index] for index in stage}.values():
         pair = [matrix for matrix in layer.matrices if matrix.experts]
         if len(pair) == 2:
             largest = max(largest, _experts_bytes(pair[0], pair[1], formats, kernel, rank))

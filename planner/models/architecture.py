@@ -308,6 +308,11 @@ class ModelArchitecture:
         return len(kinds) == 2
 
     @property
+    def is_recurrent(self) -> bool:
+        """Whether any layer keeps a recurrent state, alone or beside its attention (Falcon-H1)."""
+        return any(layer.state is not None or isinstance(layer.attention, RecurrentState) for layer in self.layers)
+
+    @property
     def is_multi_latent(self) -> bool:
         """Whether the KV cache is a latent vector (MLA)."""
         return any(isinstance(layer.attention, LatentAttention) for layer in self.layers)

@@ -25,7 +25,7 @@ def render(result: LintResult) -> str:
         lines.append(_command("error", place.file, place.line, place.column, "cannot check", problem.message))
     for finding in result.findings:
         place = finding.position
-        message = f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message
+        message = finding.text
         lines.append(_command(_LEVEL[finding.severity], place.file, place.line, place.column, finding.rule, message))
     for place, name, message in result.strictly_wrong:
         lines.append(_command("error", place.file, place.line, place.column, name, message))

@@ -31,7 +31,7 @@ def render(result: LintResult) -> str:
         fingerprint = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
         issues.append(_issue(name, message, severity, place.file, place.line, fingerprint))
     for finding, fingerprint in zip(result.findings, fingerprints(result.findings), strict=True):
-        message = f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message
+        message = finding.text
         place = finding.position
         issues.append(_issue(finding.rule, message, _SEVERITY[finding.severity], place.file, place.line, fingerprint))
     return json.dumps(issues, indent=1, ensure_ascii=True) + "\n"

@@ -33,7 +33,7 @@ def render(result: LintResult) -> str:
     for finding in result.findings:
         place = finding.position
         name = f"{finding.rule} at line {place.line} ({finding.workload})"
-        text = f"{place}: {finding.message}" + (f" → {finding.remedy}" if finding.remedy else "")
+        text = f"{place}: {finding.text}"
         grave = SEVERITIES.index(finding.severity) >= threshold
         kind = "failure" if grave else "system-out"
         cases.append((place.file, kind, _case(place.file, name, kind, finding.severity, text, finding.message)))

@@ -90,7 +90,7 @@ def _result(finding: Finding, quiet: dict[str, str] | None, index: dict[str, int
         "ruleId": finding.rule,
         "ruleIndex": index[finding.rule],
         "level": _LEVEL[finding.severity],
-        "message": {"text": f"{finding.message} → {finding.remedy}" if finding.remedy else finding.message},
+        "message": {"text": finding.text},
         "locations": [_location(place.file, place.line, place.column, place.end_line)],
         "partialFingerprints": {"planner/v1": fingerprint},
     }

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 #: The largest share of a device that is suggested: what no profile run sees (penalties, log probabilities, fragments)
 #: needs a byte reserve too.
 MOST_UTILIZATION = 0.95
-#: A larger watermark wastes more of the cache than preemptions do.
-MOST_WATERMARK = 0.3
 #: Steps in which utilization is suggested.
 _STEP = 100
 

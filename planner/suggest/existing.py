@@ -181,7 +181,7 @@ def _apply(manifests: Manifests, key: Key, outcome: Outcome, rules: Sequence[Rul
         plan = manifests.plans(names)[key][0]
         reason = manifests.attempt(
             proposals(manifests, plan, change.flag, change.after),
-            Meant(key, frozenset((change.flag,)), partial(_has, change.flag, change.after)),
+            Meant(key, frozenset((change.flag,)), partial(has, change.flag, change.after)),
         )
         if reason:
             return change, reason
@@ -208,7 +208,8 @@ def proposals(manifests: Manifests, plan: Plan, flag: str, value: str) -> Iterat
         yield from flag_edits.add(files, plan, flag, value)
 
 
-def _has(flag: str, value: str, plan: Plan) -> bool:
+def has(flag: str, value: str, plan: Plan) -> bool:
+    """Whether a plan's engine was given a flag with this text."""
     given = plan.engine.flags.get(flag)
     return given is not None and given.known and given.raw == value
 

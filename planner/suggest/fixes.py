@@ -7,13 +7,14 @@ One function for each edit that a rule file can name (``planner.lint.rule.EDITS`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.documents.tree import Mapping as Pairs
 from planner.documents.tree import Sequence as Items
 from planner.record import NamedTuple
 from planner.suggest import flag_edits, yaml_edits
-from planner.suggest.existing import every_rule, everything, label, linted, proposals, unfiltered, worse
+from planner.suggest.existing import every_rule, everything, has, label, linted, proposals, unfiltered, worse
 from planner.suggest.flag_edits import Files, Proposal
 from planner.suggest.manifests import Key, Manifests, Meant
 from planner.suggest.patch import Edit
@@ -79,8 +80,8 @@ def _fix_one(
     manifests: Manifests, key: Key, rules: Sequence[Rule], ids: Collection[str], unsafe: bool
 ) -> Iterator[Fixed]:
     tried: set[tuple[str, str, tuple[str, ...]]] = set()
+    result = _scope_result(manifests, key, rules)
     for _ in range(_MOST):
-        result = _scope_result(manifests, key, rules)
         who = label(manifests.plans(manifests.scope(key))[key][0])
         found = [f for f in result.findings if f.rule in ids and (f.workload, f.container) == who]
         finding = next((f for f in found if _usable(f, unsafe) and _id(f) not in tried), None)
@@ -88,7 +89,9 @@ def _fix_one(
             return
         tried.add(_id(finding))
         for fix in finding.fixes:
-            if (unsafe or fix.safety == "safe") and _made(manifests, key, finding, fix, rules, result):
+            after = _made(manifests, key, finding, fix, rules, result) if unsafe or fix.safety == "safe" else None
+            if after is not None:
+                result = after
                 yield Fixed(finding, fix)
                 break
 
@@ -106,17 +109,18 @@ def _scope_result(manifests: Manifests, key: Key, rules: Sequence[Rule]) -> Lint
 
 def _made(
     manifests: Manifests, key: Key, finding: Finding, fix: ProposedFix, rules: Sequence[Rule], before: LintResult
-) -> bool:
-    """Makes one fix, unless it cannot be made or the rules find something new after it."""
+) -> LintResult | None:
+    """Makes one fix and says what the rules find then; None, and nothing made, where it cannot be or they find something
+    new."""
     mark = manifests.mark()
     if not _attempted(manifests, key, finding, fix):
-        return False
+        return None
     after = _scope_result(manifests, key, rules)
     mended = sum(f.rule == finding.rule for f in after.findings) < sum(f.rule == finding.rule for f in before.findings)
     if mended and not worse(everything(before), everything(after)):
-        return True
+        return after
     manifests.back_to(mark)
-    return False
+    return None
 
 
 def _attempted(manifests: Manifests, key: Key, finding: Finding, fix: ProposedFix) -> bool:
@@ -145,7 +149,9 @@ def with_fixes(manifests: Manifests, result: LintResult) -> LintResult:
                 continue
             if names not in before:
                 before[names] = _scope_result(manifests, key, rules)
-            fix = fix or _as_json(manifests, key, finding, rules, before[names])
+            fix = _as_json(manifests, key, finding, rules, before[names])
+            if fix is not None:
+                break
         found.append(finding if fix is None else finding._replace(fix=fix))
     return replace(result, findings=tuple(found))
 
@@ -155,7 +161,7 @@ def _as_json(
 ) -> dict[str, Any] | None:
     start = manifests.mark()
     for fix in finding.fixes:
-        if not _made(manifests, key, finding, fix, rules, before):
+        if _made(manifests, key, finding, fix, rules, before) is None:
             continue
         proposal = manifests.last
         manifests.back_to(start)
@@ -248,12 +254,7 @@ def _set_flag(manifests: Manifests, plan: Plan, finding: Finding, arguments: Map
     name, value = arguments.get("flag", "").lstrip("-"), arguments.get("value", "")
     if not name or not value:
         return None
-
-    def holds(after: Plan) -> bool:
-        flag = after.engine.flags.get(name)
-        return flag is not None and flag.known and flag.raw == value
-
-    return Tried(proposals(manifests, plan, name, value), frozenset((name,)), holds)
+    return Tried(proposals(manifests, plan, name, value), frozenset((name,)), partial(has, name, value))
 
 
 def _model_as_positional(
@@ -406,13 +407,9 @@ def _memory_volume(
     expected: list[Expected] = []
 
     def put(mapping: Pairs, key: str, item: dict[str, Any]) -> None:
-        existing = mapping.pairs.get(key)
-        if existing is not None and isinstance(existing[1], Items) and existing[1].items:
-            edits.append(yaml_edits.insert_items(text, existing[1], [item]))
-            expected.append(Expected("items", [], [item]))
-        else:
-            edits.append(None if existing is not None else yaml_edits.insert_pair(text, mapping, key, [item]))
-            expected.append(Expected("pairs", {}, {key: [item]}))
+        edit, meant = flag_edits.put_item(text, mapping, key, item)
+        edits.append(edit)
+        expected.append(meant)
 
     put(container, "volumeMounts", {"name": name, "mountPath": "/dev/shm"})
     if declared is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.documents.tree import Mapping, Scalar, Sequence
 from planner.record import NamedTuple
@@ -174,17 +174,18 @@ def _add_variable(files: Files, plan: Plan, form: str) -> Iterator[Proposal]:
     found = files.find(plan.position)
     if found is None or not isinstance(found[3].parent, Mapping):
         return
-    text, _, _, place = found
-    variable = {"name": ADDITIONAL, "value": form}
-    existing = place.parent.pairs.get("env") if isinstance(place.parent, Mapping) else None
-    if existing is not None and isinstance(existing[1], Sequence):
-        edit = yaml_edits.insert_items(text, existing[1], [variable])
-        expected = Expected("items", [], [variable])
-    elif isinstance(place.parent, Mapping):
-        edit = yaml_edits.insert_pair(text, place.parent, "env", [variable])
-        expected = Expected("pairs", {}, {"env": [variable]})
+    edit, expected = put_item(found[0], found[3].parent, "env", {"name": ADDITIONAL, "value": form})
     if edit is not None:
         yield Proposal(plan.position.file, (edit,), (expected,))
+
+
+def put_item(text: str, mapping: Mapping, key: str, item: dict[str, Any]) -> tuple[Edit | None, Expected]:
+    """An item behind those of the list under a key, or the key with a list of it; no edit where the layout is not
+    understood."""
+    existing = mapping.pairs.get(key)
+    if existing is not None and isinstance(existing[1], Sequence):
+        return yaml_edits.insert_items(text, existing[1], [item]), Expected("items", [], [item])
+    return yaml_edits.insert_pair(text, mapping, key, [item]), Expected("pairs", {}, {key: [item]})
 
 
 def _holds_words(scalar: Scalar, words: list[Word]) -> bool:

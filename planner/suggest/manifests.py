@@ -34,10 +34,10 @@ class Input(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """What an edit is for: the container it changes (None: none that starts an engine), the flags whose values it may
-    change, and a test of the plan that it leads to."""
+    """What an edit is for: the container it changes, the flags whose values it may change, and a test of the plan that it
+    leads to."""
 
-    key: Key | None
+    key: Key
     flags: frozenset[str]
     holds: Callable[[Plan], bool]
 
@@ -148,9 +148,7 @@ class Manifests:
         wrong = wrong_with(before, content, proposal.expected)
         if wrong:
             return wrong
-        names = {proposal.file, *(self.scope(meant.key) if meant.key is not None else ())}
-        if len(self.contents) <= _FEW_FILES:
-            names = set(self.contents)
+        names = {proposal.file, *self.scope(meant.key)}
         old, new = self.plans(names), self.plans(names, content)
         wrong = _unlike(old, new, meant)
         if wrong:

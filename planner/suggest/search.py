@@ -16,7 +16,6 @@ from planner.record import NamedTuple
 from planner.suggest.configuration import CAPTURE_SIZE_SINCE, Knobs, Question, plan_of, settled
 from planner.suggest.evaluate import (
     MOST_UTILIZATION,
-    MOST_WATERMARK,
     Judge,
     Judged,
     utilization_limit,
@@ -464,6 +463,8 @@ class _Seeker:
 
     def _watermarked(self, layout: Layout, knobs: Knobs, requests: int) -> Knobs | None:
         """The same with ``--watermark``, if the requests that are planned for still run at a time under it."""
+        from planner.admission.reserve import MOST_WATERMARK
+
         judged = self.judge(layout, knobs)
         if "watermark" in self.question.fixed_names or judged.mix is None or judged.cache is None:
             return None

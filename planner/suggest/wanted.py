@@ -146,13 +146,13 @@ def demand_of(wanted: Wanted, model: ModelArchitecture, version: tuple[int, ...]
 def _pairs(wanted: Wanted) -> list[tuple[int, int]] | None:
     """The requests of a trace that the settings name."""
     from planner.admission.workload import BadWorkload
-    from planner.facts.demand import trace_pairs
+    from planner.facts.demand import trace_demand
 
     trace = wanted.workload.get("trace")
     if trace is None:
         return None
     try:
-        return trace_pairs(str(trace), wanted.settings.source)
+        return trace_demand(str(trace), wanted.settings.source)[0]
     except BadWorkload as error:
         raise CannotSuggest(str(error)) from None
 

@@ -131,6 +131,11 @@ class Container:
     model_paths: tuple[str, ...] = ()
     copies: int = 1
 
+    @property
+    def words(self) -> tuple[Arg, ...]:
+        """The command and the arguments as they are written."""
+        return (*(self.command or ()), *(self.args or ()))
+
 
 @dataclass(frozen=True, eq=False)
 class Pod:

@@ -181,5 +181,5 @@ def test_a_scheduler_that_is_not_known_is_said_so() -> None:
     )
     found = plan_files([read_bytes(text.encode(), "m.yaml")], Settings()).plans[0]
     assert found.engine.engine == "sglang"
-    (gap,) = demand_gaps(found)
+    (gap,) = demand_gaps(found, {})
     assert "SGLang" in gap.reason
