@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.engines.version import parse_version
+from planner.facts.flag_tables import table_of
 
 if TYPE_CHECKING:
     from planner.engines.vllm_flag_table import FlagSpec, FlagTable
 
-#: Engines whose releases were read, and the newest release of each.
+#: Engines whose releases were read one by one.
 ENGINES = ("vllm", "sglang")
 
 
@@ -66,13 +67,10 @@ def _table(engine: str, release: str) -> FlagTable:
         place = parse_version(release)
     except ValueError as error:
         raise NoSuchRelease(str(error)) from None
-    if engine == "sglang":
-        from planner.engines.sglang_flag_table import flag_table as sglang
-
-        return sglang(place)
-    from planner.engines.vllm_flag_table import flag_table
-
-    return flag_table(place)
+    found = table_of(engine, place)
+    if found is None:
+        raise NoSuchRelease(f"{engine} has no table of flags")
+    return found
 
 
 def _note(engine: str, table: FlagTable, release: str) -> str:

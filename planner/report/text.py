@@ -33,10 +33,11 @@ def render(result: LintResult, color: bool = False, quiet: bool = False) -> str:
         parts.append(f"{', '.join(printable(file) for file in files[:_MOST_NAMED])}{more}: {printable(message)}")
     if parts:
         parts.append("")
+    pages = result.pages() if result.rule_pages else {}
     for file, group in groupby(result.findings, key=lambda finding: finding.position.file):
         parts.append(f"{_BOLD}{printable(file)}{_END}" if color else printable(file))
         for finding in group:
-            parts.extend(_finding(finding, result, color))
+            parts.extend(_finding(finding, result, pages.get(finding.rule, ""), color))
         parts.append("")
     for unused in result.unused_suppressions:
         parts.append(f"{printable(str(unused.position))}: {printable(unused.message)}")
@@ -63,7 +64,7 @@ def _paint(text: str, severity: str, color: bool) -> str:
     return f"{_COLORS[severity]}{text}{_END}" if color else text
 
 
-def _finding(finding: Finding, result: LintResult, color: bool) -> Iterator[str]:
+def _finding(finding: Finding, result: LintResult, page: str, color: bool) -> Iterator[str]:
     place = finding.position
     who = f"{finding.workload} · {finding.container}" if finding.container else finding.workload
     if finding.rendered_by:
@@ -78,7 +79,7 @@ def _finding(finding: Finding, result: LintResult, color: bool) -> Iterator[str]
     yield f"      {finding.message}"
     if finding.remedy:
         yield f"      → {finding.remedy}"
-    if result.rule_pages and is_link(page := result.pages().get(finding.rule, "")):
+    if is_link(page):
         yield f"      {printable(page)}"
 
 

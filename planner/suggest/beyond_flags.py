@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.provenance import assumed
-from planner.units import format_gib
+from planner.units import ceil_div, format_gib
 
 if TYPE_CHECKING:
     from planner.lint.finding import Finding
@@ -144,14 +144,14 @@ def _quantized(trial: Trial, values: Mapping[str, Any]) -> Iterator[str]:
 
 def _replicas(trial: Trial, values: Mapping[str, Any]) -> Iterator[str]:
     """The replicas over which the declared demand keeps the reserve."""
-    from planner.facts import rule_facts
+    from planner.facts.admission import reserve_facts
 
     for plan in trial.plans(values):
-        demand = rule_facts(plan)[0].get("reserve", {}).get("demand") or {}
+        demand = reserve_facts(plan, {}).get("demand") or {}
         copies = demand.get("copies_needed")
         data = plan.effective.parallel.data if plan.effective else 1
         if copies:
-            replicas = -(-copies // max(1, data))
+            replicas = ceil_div(copies, max(1, data))
             gpus = (plan.gpus_per_pod.value if plan.gpus_per_pod else 1) * plan.pods
             where = f" of {plan.accelerator.name}" if plan.accelerator else ""
             now = plan.workload.replicas if plan.workload is not None else None
