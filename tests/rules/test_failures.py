@@ -7,27 +7,18 @@ manifest can show (drivers, a fork's bug, an adapter's rank) are left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import pytest
 
 from planner.report.result import LintResult
 from tests.rules.manifests import manifest
+from tests.rules.reports import Report, assert_found, assert_not_found
 
 LLAMA = "--model=meta-llama/Llama-3.1-8B-Instruct"
 SHORT = "--max-model-len=4096"
 SMALL = ("--model=Qwen/Qwen2.5-1.5B-Instruct", SHORT)
 SGLANG = ("--model-path=meta-llama/Llama-3.1-8B-Instruct", "--context-length=4096", "--host=0.0.0.0")
 TGI = ("--model-id=meta-llama/Llama-3.1-8B-Instruct",)
-
-
-class Report(NamedTuple):
-    """A report: the rule that finds it, the manifest that fails, one that does not, and the severity."""
-
-    rule: str
-    fails: str
-    works: str
-    severity: str = "error"
 
 
 REPORTS = {
@@ -226,15 +217,9 @@ REPORTS = {
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_what_failed_in_public_is_found_before(report: Report, lint_text: Callable[..., LintResult]) -> None:
-    result = lint_text(report.fails)
-    found = {finding.rule: finding.severity for finding in result.findings}
-    assert found.get(report.rule) == report.severity, found
-    place = next(finding.position for finding in result.findings if finding.rule == report.rule)
-    assert place.line > 1
+    assert_found(report, lint_text(report.fails))
 
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_what_repairs_it_is_not_found(report: Report, lint_text: Callable[..., LintResult]) -> None:
-    result = lint_text(report.works)
-    assert report.rule not in {finding.rule for finding in result.findings}, [f.message for f in result.findings]
-    assert report.rule not in {gap.rule for gap in result.not_evaluated}
+    assert_not_found(report, lint_text(report.works))

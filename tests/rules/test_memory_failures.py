@@ -12,7 +12,7 @@ import pytest
 
 from planner.report.result import LintResult
 from tests.rules.manifests import manifest
-from tests.rules.test_failures import Report
+from tests.rules.reports import Report, assert_found, assert_not_found
 
 LLAMA = "--model=meta-llama/Llama-3.1-8B-Instruct"
 LENGTH = "--max-model-len=8192"
@@ -100,12 +100,9 @@ REPORTS = {
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_what_failed_in_public_is_found_before(report: Report, lint_text: Callable[..., LintResult]) -> None:
-    found = {finding.rule: finding.severity for finding in lint_text(report.fails).findings}
-    assert found.get(report.rule) == report.severity, found
+    assert_found(report, lint_text(report.fails))
 
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_what_repairs_it_is_not_found(report: Report, lint_text: Callable[..., LintResult]) -> None:
-    result = lint_text(report.works)
-    assert report.rule not in {finding.rule for finding in result.findings}, [f.message for f in result.findings]
-    assert report.rule not in {gap.rule for gap in result.not_evaluated}
+    assert_not_found(report, lint_text(report.works))

@@ -10,7 +10,7 @@ import pytest
 
 from planner.report.result import LintResult
 from tests.rules.deployments import TOKEN, deployment, probe, service
-from tests.rules.test_failures import Report
+from tests.rules.reports import Report, assert_found, assert_not_found
 
 
 def group(workers: str) -> str:
@@ -65,15 +65,9 @@ REPORTS = {
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_what_failed_in_public_is_found_before(report: Report, lint_text: Callable[..., LintResult]) -> None:
-    result = lint_text(report.fails)
-    assert not result.problems
-    found = {finding.rule: finding.severity for finding in result.findings}
-    assert found.get(report.rule) == report.severity, found
+    assert_found(report, lint_text(report.fails))
 
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_what_repairs_it_is_not_found(report: Report, lint_text: Callable[..., LintResult]) -> None:
-    result = lint_text(report.works)
-    assert not result.problems
-    assert report.rule not in {finding.rule for finding in result.findings}, [f.message for f in result.findings]
-    assert report.rule not in {gap.rule for gap in result.not_evaluated}
+    assert_not_found(report, lint_text(report.works))
