@@ -69,7 +69,18 @@ _WINDOW_POOL: tuple[tuple[str, Version], ...] = (
 #: Vision configs that name their depth otherwise than ``num_hidden_layers``, so that SGLang takes 24 layers.
 _UNNAMED_DEPTH = ("qwen", "glm", "kimi", "ernie", "paddleocr")
 #: Expert exchange that spreads whole experts over all tensor ranks.
-_SPREADING = ("deepep", "mooncake", "nixl", "ascend_fuseep", "flashinfer", "mori", "megamoe")
+_SPREADING = (
+    "deepep",
+    "deepep_v2",
+    "mooncake",
+    "nixl",
+    "ascend_fuseep",
+    "flashinfer",
+    "flashinfer_megamoe",
+    "mori",
+    "pplx",
+    "megamoe",
+)
 
 
 def effective(

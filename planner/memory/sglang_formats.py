@@ -14,6 +14,13 @@ from planner.units import ceil_div
 
 #: Release from which Marlin's repacking drops the scales that it read.
 _SCALES_DROPPED = (0, 5, 16)
+#: By the major compute capability: releases from which an automatic runner of DeepSeek-V4's FP4 experts is another one than
+#: Triton's, newest first (``arg_groups/model_overrides/deepseek_v4.py``, earlier ``overrides.py`` and ``server_args.py``).
+_AUTOMATIC = {
+    9: (((0, 5, 19), "flashinfer_mxfp4"),),
+    10: (((0, 5, 19), "flashinfer_mxfp4"),),
+    12: (((0, 5, 16), "flashinfer_mxfp4"), ((0, 5, 14), "marlin")),
+}
 #: Elements of an MXFP4 block, which share a scale.
 _BLOCK = 32
 
@@ -46,23 +53,34 @@ def as_kept(model: ModelArchitecture, accelerator: Accelerator | None) -> ModelA
 def leftover_scales(
     model: ModelArchitecture, stage: range, config: SGLangConfig, accelerator: Accelerator | None
 ) -> int:
-    """Bytes of expert scales that stay alive beside their repacked copies. ``model`` has local shapes.
+    """Bytes of expert scales beyond those of the checkpoint. ``model`` has local shapes.
 
-    Up to 0.5.15 FP4 experts of an FP8 checkpoint are read into 32-bit scales, and Marlin stores its own beside them.
+    FP4 experts of an FP8 checkpoint are read with 32-bit scales. Up to 0.5.15 these stay alive beside those that Marlin
+    repacks; where no runner converts them, which is what an automatic choice comes to in older releases, they stay instead
+    of the checkpoint's 8-bit ones (such a start fails at its first forward pass, after the weights are loaded).
     """
-    if config.version >= _SCALES_DROPPED or not runs_marlin(config, accelerator):
+    runner = expert_runner(model, config, accelerator)
+    if runner == "marlin" and config.version < _SCALES_DROPPED:
+        more = 4
+    elif runner == "triton" and model.architecture.startswith("DeepseekV4"):
+        more = 3
+    else:
         return 0
     total = 0
     for index in stage:
         for matrix in model.layers[index].matrices:
             if matrix.experts and matrix.format == "mxfp4" and not matrix.bias:
-                total += 4 * matrix.experts * matrix.n * ceil_div(matrix.k, _BLOCK)
+                total += more * matrix.experts * matrix.n * ceil_div(matrix.k, _BLOCK)
     return total
 
 
-def runs_marlin(config: SGLangConfig, accelerator: Accelerator | None) -> bool:
-    """Whether FP4 experts run on Marlin's kernels: where the flag says so, and by default on workstation Blackwell."""
-    if config.expert_runner != "auto":
-        return config.expert_runner == "marlin"
+def expert_runner(model: ModelArchitecture, config: SGLangConfig, accelerator: Accelerator | None) -> str:
+    """The kernels that FP4 experts run on; ``auto`` where the choice is not followed (exchanges between ranks, other
+    vendors)."""
+    if config.expert_runner != "auto" or not model.architecture.startswith("DeepseekV4"):
+        return config.expert_runner
     capability = accelerator.capability if accelerator else None
-    return capability is not None and capability[0] == 12
+    if capability is None or config.shared_replicated:
+        return "auto"
+    chosen = (runner for since, runner in _AUTOMATIC.get(capability[0], ()) if config.version >= since)
+    return next(chosen, "triton")

@@ -233,6 +233,8 @@ def test_attention_data_divides_the_chunk_after_the_fraction() -> None:
         ("--tp-size 8 --attn-dp-size 2", "0.5.23", 2, 1, 1),
         ("--tp-size 8 --enable-ep-moe", "0.4.6", 1, 1, 8),
         ("--tp-size 8 --moe-a2a-backend deepep", "0.5.12", 1, 1, 8),
+        ("--tp-size 8 --moe-a2a-backend pplx", "0.5.18", 1, 1, 8),
+        ("--tp-size 8 --moe-a2a-backend flashinfer_megamoe", "0.5.23", 1, 1, 8),
         ("--tp-size 2 --ep-size 8", "0.5.12", 1, 1, 2),
     ],
 )

@@ -164,7 +164,7 @@ def test_rotary_tables(name: str, device: str, version: str, mib: int) -> None:
     assert f"rotary tables {mib} MiB" in found
 
 
-def test_scales_of_marlin_by_release_and_kernel() -> None:
+def test_scales_of_fp4_experts_by_release_and_kernel() -> None:
     def size(version: str, device: str, line: str) -> float:
         of, accelerator = known("deepseek-ai/DeepSeek-V4-Pro"), candidates(device)[0]
         assert of is not None
@@ -172,12 +172,19 @@ def test_scales_of_marlin_by_release_and_kernel() -> None:
         config = effective(parse_argv(words, version=assumed(version, "test")), of, accelerator)
         return weights(of, config, 0, accelerator).bytes.expected / GIB
 
-    marlin = "--moe-runner-backend marlin"
+    marlin, cutlass = "--moe-runner-backend marlin", "--moe-runner-backend flashinfer_mxfp4"
     scales = 22.5  # 4 bytes for each of the 32-element blocks of the experts
-    assert size("0.5.15", "H200", marlin) - size("0.5.16", "H200", marlin) == pytest.approx(scales, rel=0.01)
-    assert size("0.5.15", "H200", marlin) - size("0.5.15", "H200", "") == pytest.approx(scales, rel=0.01)
-    # Workstation Blackwell runs Marlin by default.
+    converted = size("0.5.15", "H200", cutlass)
+    assert size("0.5.15", "H200", marlin) - converted == pytest.approx(scales, rel=0.01)
+    assert size("0.5.16", "H200", marlin) == pytest.approx(converted, rel=0.001)
+    # An automatic choice converts the scales from 0.5.19 on, on workstation Blackwell by Marlin's kernels from 0.5.14.
+    assert size("0.5.18", "H200", "") - converted == pytest.approx(scales * 3 / 4, rel=0.01)
+    assert size("0.5.19", "H200", "") == pytest.approx(converted, rel=0.001)
+    assert size("0.5.12", "RTX-PRO-6000", "") - converted == pytest.approx(scales * 3 / 4, rel=0.01)
     assert size("0.5.15", "RTX-PRO-6000", "") == pytest.approx(size("0.5.15", "H200", marlin), rel=0.01)
+    assert size("0.5.16", "RTX-PRO-6000", "") == pytest.approx(converted, rel=0.001)
+    # Exchanges between ranks choose kernels of their own.
+    assert size("0.5.15", "B200", "--moe-a2a-backend megamoe --ep-size 8") < converted + 5
     # The first output projection is FP8 on data-centre Blackwell and 16 bits elsewhere.
     assert size("0.5.23", "H200", "") - size("0.5.23", "B200", "") > 0.3
 
