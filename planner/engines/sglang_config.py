@@ -70,3 +70,5 @@ class SGLangConfig(EffectiveConfig):
     """Bytes of symmetric memory set aside before the pool is sized."""
     kv_disabled: bool = False
     """Prefill only, without any cache."""
+    older: tuple[SGLangConfig, ...] = ()
+    """The same start under older releases, where nothing states the release: what they would make of it."""

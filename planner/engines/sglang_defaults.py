@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from planner.engines.architectures import supported_since
 from planner.engines.config import EngineConfig, Parallelism
 from planner.engines.resolver import MOST_TOKENS, Resolver, Version, given_count, parallel_size
 from planner.engines.sglang_config import SGLangConfig
@@ -16,6 +17,7 @@ from planner.engines.sglang_graphs import decode_sizes, prefill_sizes
 from planner.engines.sglang_prefill_graphs import Facts, captured
 from planner.engines.sglang_speculative import draft_shape
 from planner.engines.sglang_states import slots_per_request, strategy
+from planner.engines.version import parse_version
 from planner.engines.vllm import env_text
 from planner.provenance import Fact, Provenance
 from planner.record import replace
@@ -68,6 +70,9 @@ _WINDOW_POOL: tuple[tuple[str, Version], ...] = (
 )
 #: Vision configs that name their depth otherwise than ``num_hidden_layers``, so that SGLang takes 24 layers.
 _UNNAMED_DEPTH = ("qwen", "glm", "kimi", "ernie", "paddleocr")
+#: The last releases before the accounting of memory changed: of the device's share and of pools of windows (0.5.12), of the
+#: draft (0.5.14), of FP4 experts and compressed caches (0.5.16), of the default share (0.5.20).
+_OLDER = ("0.5.11", "0.5.13", "0.5.15", "0.5.19")
 #: Expert exchange that spreads whole experts over all tensor ranks.
 _SPREADING = (
     "deepep",
@@ -95,7 +100,20 @@ def effective(
     Without an accelerator the defaults that hang on the device are those that SGLang takes where the driver tool does not
     answer; such facts say that they are assumed.
     """
-    return _Resolver(config, model, accelerator, gpus_per_pod, pods).resolve()
+    settled = _Resolver(config, model, accelerator, gpus_per_pod, pods).resolve()
+    older = []
+    for release in _older_releases(config, model):
+        before = replace(config, version=replace(config.version, value=release), version_key=parse_version(release))
+        older.append(_Resolver(before, model, accelerator, gpus_per_pod, pods).resolve())
+    return replace(settled, older=tuple(older)) if older else settled
+
+
+def _older_releases(config: EngineConfig, model: ModelArchitecture) -> list[str]:
+    """Where nothing states the release: those that stand for the older ones, from the first that has the model."""
+    if config.version.provenance.source != "assumption":
+        return []
+    since = supported_since("sglang", model.architecture)
+    return [release for release in _OLDER if since and since <= parse_version(release)]
 
 
 def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int = 1) -> Parallelism:

@@ -628,9 +628,9 @@ class _Resolver(Resolver):
         """Where nothing states the release: the first that has the model."""
         if self.config.version.provenance.source != "assumption":
             return ()
-        from planner.engines.vllm_architectures import supported_since
+        from planner.engines.architectures import supported_since
 
-        return supported_since(self.model.architecture) or ()
+        return supported_since("vllm", self.model.architecture) or ()
 
     def _redundant_experts(self) -> int:
         if self.config.get("enable-eplb") is not True:

@@ -19,6 +19,7 @@ from planner.memory.sglang_pools import NO_LIMIT, Pools, solve
 from planner.memory.sglang_pools import given as given_pools
 from planner.memory.sglang_runtime import activations, baseline, graphs, non_torch, request_table
 from planner.memory.sglang_weights import draft_weights, weights
+from planner.memory.unstated_release import spanning, unstated
 from planner.memory.weights import stage_layers
 from planner.models.architecture import LatentAttention, ModelArchitecture
 from planner.record import NamedTuple
@@ -59,11 +60,26 @@ def sglang_budget(
     """
     pipeline = config.parallel.pipeline
     layers = stage_layers(model.num_layers, pipeline, (1,), layer_partition)
-    stages = [
-        _stage(model, config, accelerator, index, layers[index], kv_cache_memory, given or {}, draft)
-        for index in range(pipeline)
-    ]
+
+    def under(release: SGLangConfig) -> list[_Stage]:
+        return [
+            _stage(model, release, accelerator, index, layers[index], kv_cache_memory, given or {}, draft)
+            for index in range(pipeline)
+        ]
+
+    stages = under(config)
     tokens = _tokens(stages)
+    given_pool = kv_cache_memory is not None
+    verdict = _verdict(stages, config, given_pool)
+    if config.older:
+        before = [under(release) for release in config.older]
+        tokens = spanning(tokens, [_tokens(theirs) for theirs in before])
+        if any(_verdict(*pair, given_pool) != verdict for pair in zip(before, config.older, strict=True)):
+            verdict = "may-not-fit"
+        stages = [
+            _spanning(ours, [theirs[index] for theirs in before], config.older[0].version)
+            for index, ours in enumerate(stages)
+        ]
     tightest = min(range(pipeline), key=lambda i: stages[i].terms["kv_available"].bytes.expected)
     notes = list(dict.fromkeys(note for stage in stages for note in stage.cells.notes))
     if config.attention_data > 1:
@@ -71,10 +87,20 @@ def sglang_budget(
     return MemoryBudget(
         tuple(_ranks(config, stages, tokens, gpus_per_pod)),
         _capacity(config, stages, tokens),
-        _verdict(stages, config, kv_cache_memory is not None),
+        verdict,
         tightest=tightest * config.parallel.tensor,
         notes=tuple(notes),
     )
+
+
+def _spanning(ours: _Stage, older: list[_Stage], since: tuple[int, ...]) -> _Stage:
+    """One stage for a release that nothing states: its terms span what older releases make of them."""
+    terms = {}
+    for name, term in ours.terms.items():
+        theirs = [stage.terms[name].bytes for stage in older if name in stage.terms]
+        size = spanning(term.bytes, theirs)
+        terms[name] = term if size == term.bytes else term._replace(bytes=size, inputs=(*term.inputs, unstated(since)))
+    return ours._replace(terms=terms)
 
 
 def _stage(

@@ -62,11 +62,23 @@ def joined(newest: Term, older: Term, release: tuple[int, ...], typical: bool) -
     if newest.bytes == older.bytes and newest.counted == older.counted:
         return newest
     shown = older if typical else newest
-    low, high = min(newest.bytes.low, older.bytes.low), max(newest.bytes.high, older.bytes.high)
-    named = ".".join(map(str, release[:3]))
-    return shown._replace(
-        bytes=Estimate(low, shown.bytes.expected, high, "assumed"),
-        inputs=(*shown.inputs, Input("release", f"not stated: {named} up to the newest", "start-up logs without one")),
+    size = spanning(shown.bytes, [newest.bytes, older.bytes])
+    return shown._replace(bytes=size._replace(basis="assumed"), inputs=(*shown.inputs, unstated(release)))
+
+
+def spanning(shown: Estimate, others: list[Estimate]) -> Estimate:
+    """An estimate whose interval spans those of other releases; the expectation stays."""
+    low = min((shown.low, *(other.low for other in others)))
+    high = max((shown.high, *(other.high for other in others)))
+    if (low, high) == (shown.low, shown.high):
+        return shown
+    return Estimate(low, shown.expected, high, "assumed")
+
+
+def unstated(since: tuple[int, ...]) -> Input:
+    """Says of a term that its interval spans several releases."""
+    return Input(
+        "release", f"not stated: {'.'.join(map(str, since[:3]))} up to the newest", "start-up logs without one"
     )
 
 

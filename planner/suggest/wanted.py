@@ -159,8 +159,8 @@ def _pairs(wanted: Wanted) -> list[tuple[int, int]] | None:
 
 def release_of(wanted: Wanted, model: ModelArchitecture) -> tuple[str, str]:
     """(release, why): the one asked for, else the newest that has the model's architecture and quantization."""
+    from planner.engines.architectures import supported_until
     from planner.engines.version import NEWEST_VLLM, parse_version
-    from planner.engines.vllm_architectures import supported_until
     from planner.engines.vllm_flag_table import flag_table
     from planner.engines.vllm_quantization import method
 
@@ -168,7 +168,7 @@ def release_of(wanted: Wanted, model: ModelArchitecture) -> tuple[str, str]:
     asked = asked or wanted.settings.default_versions.get("vllm", "")
     if asked:
         return _known_release(asked)
-    until = supported_until(model.architecture)
+    until = supported_until("vllm", model.architecture)
     newest = parse_version(NEWEST_VLLM)
     last = min(newest, until) if until else newest
     for release in reversed(flag_table(newest).releases):

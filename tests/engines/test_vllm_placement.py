@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.engines.architectures import supported_since, supported_until
 from planner.engines.config import EffectiveConfig, EngineConfig
 from planner.engines.vllm import parse_argv
-from planner.engines.vllm_architectures import supported_since, supported_until
 from planner.engines.vllm_defaults import effective
 from planner.engines.vllm_placement import layer_partition
 from planner.models.resolve import resolve
@@ -94,12 +94,14 @@ def test_draft_of_its_own() -> None:
 
 
 def test_architectures_by_release() -> None:
-    assert supported_since("LlamaForCausalLM") == (0, 6, 0)
-    assert supported_since("Qwen3ForCausalLM") == (0, 8, 4)
-    assert supported_since("GptOssForCausalLM") == (0, 10, 1)
-    assert supported_since("NobodysForCausalLM") is None
-    assert supported_until("LlamaForCausalLM") is None
-    assert supported_until("BartForConditionalGeneration") == (0, 10, 2)
+    assert supported_since("vllm", "LlamaForCausalLM") == (0, 6, 0)
+    assert supported_since("vllm", "Qwen3ForCausalLM") == (0, 8, 4)
+    assert supported_since("vllm", "GptOssForCausalLM") == (0, 10, 1)
+    assert supported_since("vllm", "NobodysForCausalLM") is None
+    assert supported_until("vllm", "LlamaForCausalLM") is None
+    assert supported_until("vllm", "BartForConditionalGeneration") == (0, 10, 2)
+    assert supported_since("sglang", "DeepseekV4ForCausalLM") == (0, 5, 12)
+    assert supported_since("sglang", "Qwen3MoeForCausalLM") == (0, 4, 5, 2)
 
 
 def test_an_assumed_release_knows_the_oldest_that_has_the_model() -> None:

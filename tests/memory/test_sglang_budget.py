@@ -19,7 +19,7 @@ from planner.memory.sglang_budget import sglang_budget
 from planner.memory.sglang_weights import groups, split, weights
 from planner.models.architecture import ModelArchitecture, UnknownModel
 from planner.models.resolve import resolve
-from planner.provenance import assumed
+from planner.provenance import Fact, Provenance, assumed
 from planner.units import GIB, MIB
 from tests.conftest import SHARED
 
@@ -332,3 +332,34 @@ def test_device_without_a_driver_size_uses_its_memory() -> None:
     of = known("Qwen/Qwen3-8B")
     assert of is not None
     assert effective(config, of, accelerator).driver_mib == accelerator.memory.expected // MIB
+
+
+def _unstated(name: str, device: str, line: str, gpus: int, release: Fact[str]) -> MemoryBudget:
+    of, accelerator = known(name), candidates(device)[0]
+    assert of is not None
+    config = effective(parse_argv(shlex.split(line), version=release), of, accelerator, gpus)
+    return sglang_budget(of, config, accelerator, gpus_per_pod=gpus)
+
+
+def test_release_that_nothing_states() -> None:
+    """The weights of sgl-project/sglang's DeepSeek-V4 image of July 2026 (125.65 GiB, no room at 0.88) are in the interval."""
+    name, line = "deepseek-ai/DeepSeek-V4-Pro", "--tp-size 8 --mem-fraction-static 0.88 --moe-runner-backend marlin"
+    unstated = _unstated(name, "H200", line, 8, assumed(NEWEST_SGLANG, "newest"))
+    stated = _unstated(name, "H200", line, 8, Fact(NEWEST_SGLANG, Provenance("file", "image tag")))
+    assert (stated.verdict, unstated.verdict) == ("fits", "may-not-fit")
+    wide, narrow = unstated.ranks[0].terms["weights"], stated.ranks[0].terms["weights"]
+    assert wide.bytes.expected == narrow.bytes.expected
+    assert narrow.bytes.high < 125.65 * GIB < wide.bytes.high
+    assert "0.5.13 up to the newest" in str(wide.inputs[-1])  # the oldest that stands for others and has the model
+    assert unstated.capacity is not None
+    assert stated.capacity is not None
+    assert unstated.capacity.kv_tokens.low == 0
+    assert unstated.capacity.kv_tokens.expected == stated.capacity.kv_tokens.expected
+
+
+def test_releases_that_agree_change_nothing() -> None:
+    line = "--mem-fraction-static 0.85"
+    unstated = _unstated("Qwen/Qwen3-8B", "H100-80GB", line, 1, assumed(NEWEST_SGLANG, "newest")).ranks[0].terms
+    stated = _unstated("Qwen/Qwen3-8B", "H100-80GB", line, 1, Fact(NEWEST_SGLANG, Provenance("file", "tag"))).ranks[0]
+    assert unstated["weights"] == stated.terms["weights"]
+    assert unstated["kv_available"] == stated.terms["kv_available"]

@@ -1,8 +1,8 @@
-"""Makes ``vllm_architectures.json``: ``python -m planner.catalog.engines.architectures FOLDER|VERSION …``.
+"""Makes ``{vllm,sglang}_architectures.json``: ``python -m planner.catalog.engines.architectures ENGINE FOLDER|VERSION …``.
 
-Reads the model registry of each release, by its syntax tree alone: from an unpacked distribution in a folder that is named
-after the release, or from the package index (a few hundred kilobytes each). Releases are taken in their own order; what is
-already in the table stays unless it is contradicted.
+Reads which architectures a release has, by its syntax trees alone: vLLM's registry names them, SGLang's model modules name
+their entry classes. A release is an unpacked distribution in a folder that is named after it, or comes from the package
+index. The releases named make the whole table.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from planner.catalog.engines.distribution import Distribution, Folder, NotPublis
 from planner.data import engine_table
 from planner.engines.version import is_version, parse_version
 
-TABLE = Path(engine_table("vllm_architectures"))
 _REGISTRIES = ("vllm/model_executor/models/registry.py", "vllm/model_executor/models/__init__.py")
+_MODELS = "sglang/srt/models"
 _CLASS = re.compile(r"[A-Z]\w+")
 
 
-def architectures(release: Distribution) -> set[str]:
-    """Architecture names that a release's registry maps to a module of its own. Raises SyntaxError for no Python."""
+def _of_vllm(release: Distribution) -> set[str]:
+    """Architecture names that a registry maps to a module of its own."""
     found: set[str] = set()
     for path in _REGISTRIES:
         for node in ast.walk(ast.parse(release.read(path) or "")):
@@ -36,6 +36,26 @@ def architectures(release: Distribution) -> set[str]:
                     if named and _CLASS.fullmatch(key.value):  # type: ignore[union-attr]
                         found.add(str(key.value))  # type: ignore[union-attr]
     return found
+
+
+def _of_sglang(release: Distribution) -> set[str]:
+    """Names of the classes that a model module declares as its ``EntryClass``, one or a list."""
+    found: set[str] = set()
+    for path in release.under(_MODELS):
+        for node in ast.parse((release.read(path) or "").lstrip("\ufeff")).body:
+            if isinstance(node, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == "EntryClass" for target in node.targets
+            ):
+                items = node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else [node.value]
+                found.update(item.id for item in items if isinstance(item, ast.Name))
+    return found
+
+
+#: engine → (what reads a release, where that is kept)
+ENGINES = {
+    "vllm": (_of_vllm, "model_executor/models/registry.py of each release"),
+    "sglang": (_of_sglang, "entry classes of sglang/srt/models of each release"),
+}
 
 
 def table(releases: Iterable[tuple[str, set[str]]]) -> dict[str, list[str]]:
@@ -53,28 +73,28 @@ def table(releases: Iterable[tuple[str, set[str]]]) -> dict[str, list[str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 2 where a release cannot be read."""
+    engine, *words = sys.argv[1:] if argv is None else argv
+    read, source = ENGINES[engine]
     releases = []
-    for word in sys.argv[1:] if argv is None else argv:
+    for word in words:
         folder = Path(word)
         version = folder.name if folder.is_dir() else word
         if not is_version(version):
             print(f"error: {word!r} is neither a release nor a folder named after one", file=sys.stderr)
             return 2
         try:
-            releases.append(
-                (version, architectures(Folder(folder) if folder.is_dir() else remote_wheel("vllm", version)))
-            )
+            releases.append((version, read(Folder(folder) if folder.is_dir() else remote_wheel(engine, version))))
         except (NotPublished, SyntaxError) as error:
             print(f"error: {version}: {error}", file=sys.stderr)
             return 2
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(since)}" for name, since in table(releases).items())
     head = {
-        "engine": "vllm",
-        "source": "model_executor/models/registry.py of each release",
+        "engine": engine,
+        "source": source,
         "releases": [version for version, _ in sorted(releases, key=lambda release: parse_version(release[0]))],
     }
     text = json.dumps(head, indent=1)[:-2] + ',\n "architectures": {\n' + lines + "\n }\n}\n"
-    TABLE.write_text(text, encoding="utf-8")
+    Path(engine_table(f"{engine}_architectures")).write_text(text, encoding="utf-8")
     print(f"{len(releases)} releases, {text.count('[') - 2} architectures")
     return 0
 
