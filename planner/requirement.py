@@ -106,14 +106,28 @@ def smallest_device(
         return tiers[sure].memory.expected if sure is not None else beyond
 
     least = tiers[maybe].memory.expected if maybe is not None else beyond
+    # Named are the products that the engine has kernels for; how much memory it takes does not hang on that.
+    capable = _least_capability(plan)
+    large_enough = [
+        p for p in products if p.memory.expected >= least and (p.capability is None or p.capability >= capable)
+    ]
     return Requirement(
         low=least,
         expected=least,
         settle=settle,
-        accelerators=tuple(p.name for p in products if p.memory.expected >= least) if maybe is not None else (),
+        accelerators=tuple(p.name for p in large_enough) if maybe is not None else (),
         largest_known=largest.memory.high,
         largest_name=largest.name,
     )
+
+
+def _least_capability(plan: Plan) -> tuple[int, int]:
+    """The CUDA compute capability below which no release of the engine runs, or its image where that is the engine's own."""
+    from planner.engines.capabilities import always, floor
+
+    engine = plan.engine
+    own = floor(engine.engine, engine.version_key, engine.image.value) if engine.image is not None else None
+    return own.refused if own is not None else always(engine.engine)
 
 
 def _tiers(products: list[Accelerator]) -> list[Accelerator]:

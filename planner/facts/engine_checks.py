@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 def check_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     """The facts for the variable ``engine`` of rules that come from the engine's tables and constraints."""
+    from planner.facts.device_support import device_facts
     from planner.facts.flag_conflicts import conflict_facts
     from planner.facts.flag_values import value_facts
     from planner.facts.flags import flag_facts
@@ -25,5 +26,6 @@ def check_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         **conflict_facts(plan, positions),
         **variable_facts(plan, positions),
         **format_facts(plan, positions),
+        **device_facts(plan),
         **listening_facts(plan, positions),
     }
