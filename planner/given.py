@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Terms that may be given; each is the memory of one rank.
 TERMS = ("device", "requested", "outside", "weights", "activations", "non_torch", "graphs", "baseline", "kv_available")
+#: Those of them that hold for the device they were measured on and say nothing about another.
+DEVICE_TERMS = frozenset(("device", "requested", "outside", "kv_available"))
 _UNITS = {"B": 1, "bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "MB": 10**6, "GB": GB}
 _LARGEST = 1 << 50
 

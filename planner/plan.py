@@ -4,13 +4,12 @@ kind of accelerator, with every fact that rules and reports read and with what c
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
-from planner.record import NamedTuple, dataclass
-from planner.settings import Settings
+from planner.record import NamedTuple, dataclass, field
+from planner.settings import ModelNames, Settings
 
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator, Choice
@@ -18,12 +17,16 @@ if TYPE_CHECKING:
     from planner.engines.config import EffectiveConfig, EngineConfig
     from planner.engines.detect import EngineStart
     from planner.engines.dispatch import EngineModules
-    from planner.memory.budget import MemoryBudget
+    from planner.memory.budget import MemoryBudget, Term
     from planner.models.architecture import ModelArchitecture
     from planner.requirement import Requirement
     from planner.workloads.extract import Extraction
     from planner.workloads.objects import Objects
     from planner.workloads.workload import Container, EnvVar, Pod, Workload
+
+
+#: Engines whose budgets count a draft model.
+_WITH_DRAFTS = ("vllm", "sglang")
 
 
 class Beside(NamedTuple):
@@ -70,6 +73,14 @@ class Plan:
     beside: tuple[Beside, ...] = ()
     #: the other objects of the run, which Services, claims and routes of the workload are looked up among
     objects: Objects | None = None
+    #: how names of models in its flags are resolved
+    names: ModelNames = ModelNames()
+    #: the draft model of speculative decoding, where it is a checkpoint of its own that is known
+    draft: ModelArchitecture | None = None
+    #: memory terms that somebody measured, by name
+    given: Mapping[str, Term] = field(default_factory=dict)
+    #: bytes of each rank's cache, taken as given
+    kv_cache_memory: int | None = None
 
     @property
     def verdict(self) -> str:
@@ -339,6 +350,8 @@ def complete(
     from planner.engines.dispatch import engine_modules
     from planner.record import replace
 
+    names = settings.model_names(overrides, allow_local=allow_local)
+    base = replace(base, names=names, kv_cache_memory=kv_cache_memory)
     if settings.workload:
         base = replace(base, demand=(settings.workload, settings.source or "--workload"))
 
@@ -354,7 +367,7 @@ def complete(
     sizes = dict(modules.size_flags)
     unknown = [gap for gap in unknown if gap.fact.removeprefix("engine.flags.") not in sizes]
     unknown += size_gaps(engine, sizes)
-    model, provenance, gated = _model(base, settings, overrides, mapped, unknown, allow_local)
+    model, provenance, gated = _model(base, mapped, unknown)
     accelerators = _accelerators(base, settings, unknown)
     if base.gpus_per_pod is None and base.container is not None:
         unknown.append(
@@ -366,32 +379,26 @@ def complete(
             )
         )
     known = replace(base, model=model, model_provenance=provenance, gated=gated)
-    extras: dict[str, Any] = {"kv_cache_memory": kv_cache_memory}
     if settings.memory or (base.pod is not None and base.workload is not None):
         stated = annotation(base.workload, base.pod, "memory") if base.workload and base.pod else None
         if settings.memory or stated:
             from planner.given import collect
 
-            extras["given"], wrong = collect(settings.memory, settings.source, stated, base.position)
+            given, wrong = collect(settings.memory, settings.source, stated, base.position)
+            known = replace(known, given=given)
             unknown += wrong
     if model is None:
         for accelerator in accelerators or (None,):
             yield replace(known, accelerator=accelerator, unknown=tuple(unknown))
         return
     for accelerator in accelerators or (None,):
-        yield budgeted(known, modules, model, accelerator, unknown, extras)
+        yield budgeted(known, modules, model, accelerator, unknown)
 
 
 def _model(
-    base: Plan,
-    settings: Settings,
-    overrides: Mapping[str, str],
-    mapped: Fact[str] | None,
-    unknown: list[Unknown],
-    allow_local: bool,
+    base: Plan, mapped: Fact[str] | None, unknown: list[Unknown]
 ) -> tuple[ModelArchitecture | None, Provenance | None, bool]:
     from planner.models.architecture import UnknownModel
-    from planner.models.resolve import resolve
 
     reference = base.engine.model
     if reference is None and mapped is None:
@@ -410,17 +417,12 @@ def _model(
         return None, None, False
     name = reference.value if reference else ""
     try:
-        found = resolve(name, overrides=overrides, folders=_folders(settings), allow_local=allow_local)
+        found = base.names.resolve(name)
     except UnknownModel as error:
         place = reference.position if reference else base.position
         unknown.append(Unknown("model", error.reason, error.remedy, place))
         return None, None, False
     return found.architecture, found.provenance, bool(found.gated)
-
-
-def _folders(settings: Settings) -> dict[str, str]:
-    root = os.path.dirname(settings.source)
-    return {prefix: os.path.join(root, folder) for prefix, folder in settings.model_folders.items()}
 
 
 def _accelerators(base: Plan, settings: Settings, unknown: list[Unknown]) -> tuple[Accelerator, ...]:
@@ -451,8 +453,11 @@ def budgeted(
     model: ModelArchitecture,
     accelerator: Accelerator | None,
     unknown: list[Unknown],
-    extras: Mapping[str, Any],
+    *,
+    capacity: bool = True,
 ) -> Plan:
+    """The plan on one accelerator, or what an accelerator must offer where there is none. ``capacity``: with tokens and the
+    longest request, which a search does not need."""
     from planner.memory.budget import MemoryBudget
     from planner.memory.kv_cache import LayoutRefused
     from planner.record import replace
@@ -460,19 +465,19 @@ def budgeted(
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
     gaps = list(unknown)
     config = modules.effective(plan.engine, model, accelerator, gpus, plan.pods)
+    plan = replace(plan, draft=_draft(plan, config, gaps))
     budget = None
     requirement = None
     if not any(gap.fact == "parallel" for gap in gaps):
         try:
             if accelerator is not None:
-                draft = _draft(plan, config, gaps)
                 budget = modules.budget(
-                    model, config, accelerator, gpus_per_pod=gpus, **extras, **_certainty(plan), **draft
+                    model, config, accelerator, gpus_per_pod=gpus, **budget_options(plan, modules, capacity=capacity)
                 )
             else:
                 from planner.requirement import smallest_device
 
-                requirement = smallest_device(plan, modules, model, _certainty(plan))
+                requirement = smallest_device(plan, modules, model)
         except LayoutRefused as refusal:
             # The engine refuses this layout whatever the memory is.
             budget = MemoryBudget((), None, "does-not-fit", notes=(str(refusal),))
@@ -484,7 +489,7 @@ def budgeted(
     if budget is not None and any(gap.fact == "engine.memory" for gap in gaps):
         budget = replace(budget, verdict="unknown")
     refused = budget is not None and budget.verdict == "does-not-fit"
-    if budget is not None and refused and extras["kv_cache_memory"] is None and _only_the_length_fails(plan, budget):
+    if budget is not None and refused and plan.kv_cache_memory is None and _only_the_length_fails(plan, budget):
         note = "no --max-model-len is stated, and the model's own length does not fit"
         budget = replace(budget, verdict="may-not-fit", notes=(*budget.notes, note))
     return replace(
@@ -497,27 +502,33 @@ def budgeted(
     )
 
 
-def _draft(plan: Plan, config: EffectiveConfig, gaps: list[Unknown]) -> dict[str, ModelArchitecture]:
+def _draft(plan: Plan, config: EffectiveConfig, gaps: list[Unknown]) -> ModelArchitecture | None:
     """The draft model of speculative decoding, where it is a checkpoint of its own and the engine's budget counts it."""
-    if not config.speculative_model or plan.engine.engine not in ("vllm", "sglang"):
-        return {}
+    if not config.speculative_model or plan.engine.engine not in _WITH_DRAFTS:
+        return None
     from planner.models.architecture import UnknownModel
-    from planner.models.resolve import resolve
 
     try:
-        return {"draft": resolve(config.speculative_model).architecture}
+        return plan.names.resolve(config.speculative_model).architecture
     except UnknownModel as error:
-        gaps.append(Unknown("model.draft", f"draft model: {error.reason}", error.remedy, plan.position))
-        return {}
+        # An annotation would name the model that is served.
+        remedy = f"map {config.speculative_model} to a hub id under `models:` in planner.yaml"
+        gaps.append(Unknown("model.draft", f"draft model: {error.reason}", remedy, plan.position))
+        return None
 
 
-def _certainty(plan: Plan) -> dict[str, bool]:
-    """What the budget of vLLM wants to know beside the configuration: whether its release is only assumed."""
-    return (
-        {"version_assumed": plan.engine.version.provenance.source == "assumption"}
-        if plan.engine.engine == "vllm"
-        else {}
-    )
+def budget_options(plan: Plan, modules: EngineModules, *, capacity: bool = True) -> dict[str, Any]:
+    """What the budget of a plan is asked with beside its configuration: measured terms, a cache of a stated size, the draft
+    model, and for vLLM whether its release is only assumed."""
+    options: dict[str, Any] = {"kv_cache_memory": plan.kv_cache_memory}
+    if plan.given:
+        options["given"] = plan.given
+    if modules.name in _WITH_DRAFTS:
+        options["draft"] = plan.draft
+    if modules.name == "vllm":
+        options["version_assumed"] = plan.engine.version_assumed
+        options["capacity"] = capacity
+    return options
 
 
 def _only_the_length_fails(plan: Plan, budget: MemoryBudget) -> bool:

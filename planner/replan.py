@@ -28,10 +28,7 @@ def with_flag(plan: Plan, name: str, value: Any) -> Plan | None:
         return None
     flag = FlagValue(name, value, f"--{name}", str(value), None, None)
     engine = replace(plan.engine, flags={**plan.engine.flags, name: flag})
-    terms = plan.budget.ranks[plan.budget.tightest].terms
-    given = {key: term for key, term in terms.items() if term.bytes.basis == "given" and key != "kv_available"}
-    extras: dict[str, Any] = {"kv_cache_memory": None}
-    if given:
-        extras["given"] = given
+    given = {key: term for key, term in plan.given.items() if key != "kv_available"}
+    base = replace(plan, engine=engine, given=given, kv_cache_memory=None)
     unknown = [gap for gap in plan.unknown if gap.fact not in ("budget", f"engine.flags.{name}")]
-    return budgeted(replace(plan, engine=engine), modules, plan.model, plan.accelerator, unknown, extras)
+    return budgeted(base, modules, plan.model, plan.accelerator, unknown)

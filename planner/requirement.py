@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -52,22 +52,25 @@ def _may_be(plan: Plan, product: Accelerator) -> bool:
     )
 
 
-def smallest_device(
-    plan: Plan, modules: EngineModules, model: ModelArchitecture, certainty: Mapping[str, bool]
-) -> Requirement | None:
+def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture) -> Requirement | None:
     """The least device memory that starts this engine, and the catalog's products that have it.
 
     Defaults depend on the size of the device, so that no formula gives the answer: the budget on the largest product says
-    about how much is needed, and budgets on the sizes around that settle it. ``certainty``: further options of the budget.
+    about how much is needed, and budgets on the sizes around that settle it. They are asked as the plan's own is, but for
+    measured terms that are the size of a device or what it leaves.
     """
     from planner.accelerators.catalog import all_accelerators
+    from planner.given import DEVICE_TERMS
+    from planner.plan import budget_options
+    from planner.record import replace
 
     products = [product for product in all_accelerators() if _may_be(plan, product)]
     if not products:
         return None
     tiers = _tiers(products)
     gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else None
-    options = {**certainty, **({"capacity": False} if modules.name == "vllm" else {})}
+    given = {name: term for name, term in plan.given.items() if name not in DEVICE_TERMS}
+    options = budget_options(replace(plan, given=given, kv_cache_memory=None), modules, capacity=False)
     budgets: dict[int, MemoryBudget] = {}
 
     def budget(tier: int) -> MemoryBudget:

@@ -10,10 +10,11 @@ from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from planner.documents.document import Problem
     from planner.documents.node import Node
+    from planner.models.resolve import Resolved
     from planner.provenance import Position
 
 #: What stands behind the name of a kustomization or a chart where its rendering is meant, and not the file.
@@ -27,6 +28,22 @@ class PathSettings(NamedTuple):
 
     pattern: str
     values: dict[str, Any]
+
+
+class ModelNames(NamedTuple):
+    """What the user says that names of models stand for: ``overrides`` maps references to hub ids or local folders,
+    ``folders`` paths inside containers to local folders. ``allow_local``: the names come from the user, not from a manifest,
+    and may themselves be local folders."""
+
+    overrides: Mapping[str, str] = {}
+    folders: Mapping[str, str] = {}
+    allow_local: bool = False
+
+    def resolve(self, reference: str) -> Resolved:
+        """The model that a reference names. Raises ``UnknownModel`` (``planner/models/resolve.py``)."""
+        from planner.models.resolve import resolve
+
+        return resolve(reference, overrides=self.overrides, folders=self.folders, allow_local=self.allow_local)
 
 
 class Settings(NamedTuple):
@@ -68,6 +85,12 @@ class Settings(NamedTuple):
     paths: tuple[PathSettings, ...] = ()
     source: str = ""
     places: dict[str, Position] = {}
+
+    def model_names(self, overrides: Mapping[str, str] | None = None, *, allow_local: bool = False) -> ModelNames:
+        """How names of models are resolved, with ``overrides`` in the place of ``models`` where given."""
+        root = os.path.dirname(self.source)
+        folders = {prefix: os.path.join(root, folder) for prefix, folder in self.model_folders.items()}
+        return ModelNames(self.models if overrides is None else overrides, folders, allow_local)
 
     def for_file(self, file: str) -> Settings:
         """The settings of one input: those of every entry of ``paths`` that fits it are laid over these, in order.

@@ -195,7 +195,7 @@ def record_of(case: dict[str, Any]) -> Record | None:
         outcome=str(case.get("outcome") or ""),
         device=known if known is not None and plausible else expected,
         device_known=plausible,
-        version_assumed=engine.version.provenance.source == "assumption",
+        version_assumed=engine.version_assumed,
         fork="fork" in str(case.get("engine_version") or ""),
     )
 

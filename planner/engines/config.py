@@ -77,6 +77,11 @@ class EngineConfig:
         flag = self.flags.get(name)
         return flag.value if flag and flag.known else None
 
+    @property
+    def version_assumed(self) -> bool:
+        """Whether nothing states the release, so that the newest known stands for it."""
+        return self.version.provenance.source == "assumption"
+
     def stated(self, name: str) -> bool:
         """Whether the flag is there and its value is known."""
         flag = self.flags.get(name)

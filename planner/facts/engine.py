@@ -20,7 +20,7 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": engine.engine,
         "version": engine.version.value,
-        "version_assumed": engine.version.provenance.source == "assumption",
+        "version_assumed": engine.version_assumed,
         "platform": engine.platform,
         "flags": {
             name: flag.value if flag.known and flag.value is not None else "" for name, flag in engine.flags.items()

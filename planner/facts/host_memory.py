@@ -107,10 +107,9 @@ def _on_cpu(plan: Plan) -> list[_Part]:
     if any((engine.get(flag) or 1) != 1 for flag in ("tensor-parallel-size", "pipeline-parallel-size")):
         return []
     from planner.models.architecture import UnknownModel
-    from planner.models.resolve import resolve
 
     try:
-        model = resolve(engine.model.value).architecture
+        model = plan.names.resolve(engine.model.value).architecture
     except UnknownModel:
         return []
     from planner.facts.storage import model_bytes

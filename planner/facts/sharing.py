@@ -279,8 +279,7 @@ def share_of(engine: EngineConfig, plan: Plan | None = None) -> float | None:
     if plan is not None and plan.effective is not None:
         return plan.effective.gpu_memory_utilization.value
     if engine.engine == "vllm":
-        assumed = engine.version.provenance.source == "assumption"
-        return 0.92 if engine.version_key >= (0, 20) and not assumed else 0.9
+        return 0.92 if engine.version_key >= (0, 20) and not engine.version_assumed else 0.9
     return None
 
 

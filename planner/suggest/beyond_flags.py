@@ -99,10 +99,7 @@ def _device(trial: Trial, values: Mapping[str, Any]) -> Iterator[str]:
         return
     requirement = plan.requirement
     if requirement is None:
-        certainty = (
-            {"version_assumed": plan.engine.version.provenance.source == "assumption"} if modules.name == "vllm" else {}
-        )
-        requirement = smallest_device(_anywhere(plan), modules, plan.model, certainty)
+        requirement = smallest_device(_anywhere(plan), modules, plan.model)
     if requirement is None:
         return
     if not requirement.accelerators:

@@ -121,9 +121,8 @@ def plan_of(question: Question, layout: Layout, knobs: Knobs, *, capacity: bool 
         gpus_per_pod=Fact(layout.gpus_per_pod, Provenance("derived", "the layout that is tried")),
         pods=layout.pods,
         model=question.architecture,
+        names=question.settings.model_names(),
         demand=(question.settings.workload, question.settings.source or "the options"),
     )
-    extras = {"kv_cache_memory": None} if capacity else {"kv_cache_memory": None, "capacity": False}
-    return budgeted(
-        base, question.modules, question.architecture, question.accelerator, list(base.engine.unknown), extras
-    )
+    unknown = list(base.engine.unknown)
+    return budgeted(base, question.modules, question.architecture, question.accelerator, unknown, capacity=capacity)

@@ -70,10 +70,9 @@ class Demand(NamedTuple):
 def resolved_model(wanted: Wanted) -> Resolved:
     """The model. Raises ``CannotSuggest`` for one that is not known."""
     from planner.models.architecture import UnknownModel
-    from planner.models.resolve import resolve
 
     try:
-        found = resolve(wanted.model, overrides=wanted.settings.models)
+        found = wanted.settings.model_names().resolve(wanted.model)
     except UnknownModel as error:
         raise CannotSuggest(f"{error.reason}; {error.remedy}") from None
     return found

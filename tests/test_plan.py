@@ -1,0 +1,145 @@
+"""What a plan works out from the settings: names of draft models, and the smallest device under the plan's own terms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planner.engines.dispatch import engine_modules
+from planner.memory.budget import MemoryBudget
+from planner.plan import Plan, budget_options
+from planner.settings import Settings
+from planner.units import GIB
+from tests.facts.plans import LLAMA, plan_of
+from tests.rules.manifests import manifest
+
+DRAFT = "meta-llama/Llama-3.2-1B-Instruct"
+SGLANG = ["--model-path=meta-llama/Llama-3.1-8B-Instruct", "--mem-fraction-static=0.8"]
+
+
+def vllm(draft: str, gpu: str = "NVIDIA-L40S", **options: object) -> str:
+    """Llama 3.1 8B with a draft model at this reference."""
+    speculative = {"model": draft, "method": "draft_model", "num_speculative_tokens": 3, **options}
+    flags = [LLAMA, "--max-model-len=8192", f"--speculative-config={json.dumps(speculative)}"]
+    return manifest(flags, "0.24.0", gpu=gpu)
+
+
+def sglang(draft: str) -> str:
+    flags = [*SGLANG, "--speculative-algorithm=STANDALONE", f"--speculative-draft-model-path={draft}"]
+    return manifest(flags, "0.5.18", engine="sglang", gpu="NVIDIA-L40S")
+
+
+def budget(plan: Plan) -> MemoryBudget:
+    assert plan.budget is not None
+    return plan.budget
+
+
+def drafts_unknown(plan: Plan) -> list[str]:
+    return [gap.remedy for gap in plan.unknown if gap.fact == "model.draft"]
+
+
+# -- draft models ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", [vllm, sglang])
+def test_a_draft_is_resolved_as_the_settings_say(written: Callable[[str], str], tmp_path: Path) -> None:
+    """A path that the settings map to a hub id or to a local folder costs what the model itself does."""
+    named = plan_of(written(DRAFT))
+    assert not drafts_unknown(named)
+    (tmp_path / "draft").mkdir()
+    (tmp_path / "draft" / "config.json").write_text(
+        json.dumps(
+            {
+                "architectures": ["LlamaForCausalLM"],
+                "model_type": "llama",
+                "hidden_size": 2048,
+                "num_hidden_layers": 16,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+                "head_dim": 64,
+                "intermediate_size": 8192,
+                "vocab_size": 128256,
+                "tie_word_embeddings": True,
+                "max_position_embeddings": 131072,
+                "torch_dtype": "bfloat16",
+            }
+        )
+    )
+    folders = Settings(model_folders={"/models": "."}, source=str(tmp_path / "planner.yaml"))
+    mapped = (
+        Settings(models={"/models/draft": DRAFT}),
+        Settings(models={"/models/draft": str(tmp_path / "draft")}),
+        folders,
+    )
+    for settings in mapped:
+        plan = plan_of(written("/models/draft"), settings)
+        assert not drafts_unknown(plan)
+        assert plan.draft is not None
+        assert plan.draft.num_layers == 16
+        one, other = budget(plan).ranks[0], budget(named).ranks[0]
+        assert {name: term.bytes for name, term in one.terms.items()} == {
+            name: term.bytes for name, term in other.terms.items()
+        }
+        assert one.num_blocks == other.num_blocks
+
+
+def test_the_draft_that_nobody_knows_is_told_with_what_would_make_it_known() -> None:
+    plan = plan_of(vllm("/models/draft"))
+    assert plan.draft is None
+    assert drafts_unknown(plan) == ["map /models/draft to a hub id under `models:` in planner.yaml"]
+
+
+def test_what_the_annotation_says_of_the_model_says_nothing_of_its_draft() -> None:
+    text = vllm("/models/draft").replace(
+        '"template": {\n   "metadata": {',
+        '"template": {\n   "metadata": {"annotations": {"planner/model": "Qwen/Qwen3-8B"}, ',
+    )
+    plan = plan_of(text)
+    assert plan.model is not None
+    assert plan.model.id == "Qwen/Qwen3-8B"
+    assert plan.draft is None
+
+
+# -- the smallest device -----------------------------------------------------------------------------------------------
+
+
+def smallest(text: str, settings: Settings | None = None) -> int:
+    """GiB of the smallest device that starts it."""
+    plan = plan_of(text, settings)
+    assert plan.requirement is not None
+    return round(plan.requirement.expected / GIB)
+
+
+def test_the_smallest_device_holds_the_draft_model_too() -> None:
+    """15 GiB of weights fit 20 GiB; 61 GiB of a Qwen3 32B beside them need a device of 94."""
+    assert smallest(vllm(DRAFT, gpu="")) == 22
+    assert smallest(vllm("Qwen/Qwen3-32B", gpu="")) == 93
+
+
+def given(**gib: float) -> Settings:
+    return Settings(memory={name: {"value": value, "unit": "GiB", "reason": "measured"} for name, value in gib.items()})
+
+
+def test_the_smallest_device_is_worked_out_with_the_terms_that_were_measured() -> None:
+    text = manifest([LLAMA, "--max-model-len=8192"], "0.24.0", gpu="")
+    assert smallest(text) == 20
+    assert smallest(text, given(activations=20)) == 39
+    # What a device reports, or what one leaves, says nothing about another device.
+    assert smallest(text, given(device=24, requested=20, outside=2, kv_available=1)) == 20
+
+
+@pytest.mark.parametrize(
+    ("image", "assumed"),
+    [("nvcr.io/nvidia/ai-dynamo/vllm-runtime:latest", True), ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1", False)],
+)
+def test_what_is_only_assumed_of_a_start_with_another_launcher(image: str, assumed: bool) -> None:
+    """Dynamo starts vLLM: its budget, the plan's and the one of a suggestion, covers the older releases as vLLM's does."""
+    plan = plan_of(manifest([LLAMA], image=image, command=["python3", "-m", "dynamo.vllm"]))
+    modules = engine_modules("dynamo-vllm")
+    assert plan.start is not None
+    assert plan.start.engine == "dynamo-vllm"
+    assert modules is not None
+    assert budget_options(plan, modules)["version_assumed"] is assumed
