@@ -103,6 +103,41 @@ def test_what_the_annotation_says_of_the_model_says_nothing_of_its_draft() -> No
     assert plan.draft is None
 
 
+@pytest.mark.parametrize("name", ["deepseek-ai/DeepSeek-R1", "/models/r1"])
+def test_a_target_that_is_named_as_its_own_draft_drafts_with_its_own_layers(name: str) -> None:
+    """The engines read only the MTP layers of a checkpoint that is the target's own, whichever way it is written."""
+    settings = Settings(models={"/models/r1": "deepseek-ai/DeepSeek-R1"})
+    gpus = {"nvidia.com/gpu": 8}
+    plain = '{"method":"mtp","num_speculative_tokens":1}'
+    twice = json.dumps({"method": "mtp", "model": name, "num_speculative_tokens": 1})
+    first, second = (
+        budget(
+            plan_of(
+                manifest(
+                    ["--model=deepseek-ai/DeepSeek-R1", "--tensor-parallel-size=8", f"--speculative-config={config}"],
+                    "0.24.0",
+                    gpu="NVIDIA-H200",
+                    resources=gpus,
+                ),
+                settings,
+            )
+        ).ranks[0]
+        for config in (plain, twice)
+    )
+    assert first.num_blocks == second.num_blocks
+    flags = ["--model-path=deepseek-ai/DeepSeek-R1", "--tp=8", "--speculative-algorithm=NEXTN"]
+    first, second = (
+        budget(
+            plan_of(manifest([*flags, *more], "0.5.18", engine="sglang", gpu="NVIDIA-H200", resources=gpus), settings)
+        ).ranks[0]
+        for more in ([], [f"--speculative-draft-model-path={name}"])
+    )
+    assert {name: term.bytes for name, term in first.terms.items()} == {
+        name: term.bytes for name, term in second.terms.items()
+    }
+    assert first.terms["draft"].bytes.expected < 2 * GIB
+
+
 # -- the smallest device -----------------------------------------------------------------------------------------------
 
 

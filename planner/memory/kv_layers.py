@@ -274,7 +274,10 @@ class EngineLayers:
         if not method or method in ("ngram", "ngram_gpu", "suffix", "medusa", "mlp_speculator"):
             return []
         if draft is not None:
-            return [layer.attention for layer in draft.layers]
+            # Of a checkpoint with MTP layers only these draft, as where the target is named once more
+            # (``SpeculativeConfig.hf_config_override`` in vllm/config/speculative.py 0.11.0 to 0.33.0).
+            mtp = draft.mtp_layers if method.endswith("mtp") else ()
+            return [layer.attention for layer in mtp or draft.layers]
         if method.endswith("mtp"):
             if not self.model.mtp_layers:
                 self.notes.append("MTP layers are not described for this model: their cache is not counted")

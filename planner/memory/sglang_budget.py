@@ -22,7 +22,7 @@ from planner.memory.sglang_weights import draft_weights, weights
 from planner.memory.unstated_release import spanning, unstated
 from planner.memory.weights import stage_layers
 from planner.models.architecture import LatentAttention, ModelArchitecture
-from planner.record import NamedTuple
+from planner.record import NamedTuple, replace
 from planner.units import ceil_div
 
 _BOUNDS = ("low", "expected", "high")
@@ -58,6 +58,10 @@ def sglang_budget(
     speculative decoding where it is another checkpoint. Terms beside the usual ones: ``windows`` and ``states`` (the pools of
     sliding-window and recurrent layers, inside the share), ``request_table`` and ``draft``.
     """
+    if draft is not None and draft.id == model.id:
+        # The target named once more: the engine reads its MTP layers, as it does where no draft is named
+        # (``is_draft_model`` in configs/model_config.py, arg_groups/speculative_hook.py 0.5.18).
+        draft, config = None, replace(config, speculative_model="")
     pipeline = config.parallel.pipeline
     layers = stage_layers(model.num_layers, pipeline, (1,), layer_partition)
 
