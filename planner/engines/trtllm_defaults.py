@@ -110,7 +110,7 @@ def parallelism(config: EngineConfig, gpus_per_pod: int | None = None, pods: int
 def _unevaluated(config: EngineConfig, model: ModelArchitecture) -> str:
     """Why the memory of this start cannot be worked out; empty where it can."""
     backend = config.get("backend")
-    known = config.version.provenance.source != "assumption"
+    known = not config.version_assumed
     if isinstance(backend, str) and backend not in ("", "pytorch"):
         return f"the backend {backend[:40]} sizes its cache in its own way, which is not worked out"
     if backend is None and known and config.version_key < _PYTORCH_DEFAULT:

@@ -626,7 +626,7 @@ class _Resolver(Resolver):
 
     def _oldest_release(self) -> Version:
         """Where nothing states the release: the first that has the model."""
-        if self.config.version.provenance.source != "assumption":
+        if not self.config.version_assumed:
             return ()
         from planner.engines.architectures import supported_since
 

@@ -53,7 +53,7 @@ def tables(plan: Plan) -> Tables | None:
         here,
         None,
         "exact",
-        engine.version.provenance.source == "assumption",
+        engine.version_assumed,
         # SGLang's own releases run on these devices.
         engine.platform in _PATCHED and engine.engine == "vllm",
         _wrapped(plan),

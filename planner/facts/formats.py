@@ -116,7 +116,7 @@ def _problem(text: str, remedy: str, certain: bool = True) -> dict[str, Any]:
 
 
 def _assumed(plan: Plan) -> bool:
-    return plan.engine.version.provenance.source == "assumption"
+    return plan.engine.version_assumed
 
 
 # ---- KV cache ----------------------------------------------------------------------------------------------------------

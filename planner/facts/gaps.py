@@ -44,7 +44,7 @@ def _filesystem_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
 
 
 def _release_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
-    if plan.engine.version.provenance.source != "assumption":
+    if not plan.engine.version_assumed:
         return ()
     engine = facts.get("engine", {})
     found = []

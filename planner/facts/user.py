@@ -99,7 +99,7 @@ def user_facts(plan: Plan, user: User | None, positions: dict[str, Position]) ->
     engine = plan.engine
     if engine.engine != "vllm" or engine.platform != "cuda":
         facts["needs_name"] = False
-    elif engine.version.provenance.source != "assumption":
+    elif not engine.version_assumed:
         facts["needs_name"] = _NAME_NEEDED <= engine.version_key < _NAME_NOT_NEEDED
     image = user.image
     if not user.is_other:
