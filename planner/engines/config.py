@@ -105,6 +105,11 @@ class Parallelism(NamedTuple):
         """Ranks of one engine copy."""
         return self.tensor * self.pipeline * self.prefill_context
 
+    @property
+    def groups(self) -> int:
+        """Tensor parallel groups over all engine copies: each wants GPUs of its own."""
+        return self.pipeline * self.prefill_context * self.data
+
 
 @dataclass(frozen=True, eq=False)
 class EffectiveConfig:

@@ -60,7 +60,7 @@ def parallel_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
     if plan.model is not None:
         if plan.model.kv_heads:
             facts["kv_copies"] = max(1, sizes.tensor // plan.model.kv_heads)
-        facts["indivisible"] = _indivisible(plan, sizes)
+        facts["indivisible"] = indivisible_facts(plan, sizes)
     return facts
 
 
@@ -90,18 +90,14 @@ def _backend_problem(plan: Plan, backend: str) -> str:
         image = plan.container.image.value if plan.container and plan.container.image else ""
         where = image[:120] if image.startswith(_DYNAMO) else f"the official image of vLLM {version}"
         return f"through Ray, which {where} does not hold"
-    if (
-        backend == "nodes"
-        and plan.engine.version_key < (0, 11, 1)
-        and plan.engine.version.provenance.source != "assumption"
-    ):
+    if backend == "nodes" and plan.engine.version_key < (0, 11, 1) and not plan.engine.version_assumed:
         return f"with --nnodes, which vLLM {version} does not know (it came with 0.11.1)"
     if not backend and plan.engine.platform == "cuda":
         return "and neither Ray nor --nnodes connects them"
     return ""
 
 
-def _indivisible(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
+def indivisible_facts(plan: Plan, sizes: Parallelism) -> list[dict[str, Any]]:
     """Dimensions that the engine must split evenly and cannot: what, how many, by how many.
 
     Source: vLLM's checks, reference on vLLM's memory, 4.2 and 8 (heads, KV replication, intermediate size, quantization
@@ -161,7 +157,7 @@ def _ray_in_image(plan: Plan) -> bool:
         tag = image.rpartition(":")[2]
         return not (is_version(tag) and parse_version(tag) >= (1, 3, 0))
     official = image.startswith(("vllm/vllm-openai", "docker.io/vllm/vllm-openai"))
-    dropped = plan.engine.version_key >= (0, 18) and plan.engine.version.provenance.source != "assumption"
+    dropped = plan.engine.version_key >= (0, 18) and not plan.engine.version_assumed
     return not (official and dropped) or "ray" in _installed(_script(plan))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.provenance import assumed
+from planner.provenance import Fact, assumed
 from planner.units import ceil_div, format_gib
 
 if TYPE_CHECKING:
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.suggest.changes import Trial
 
-#: Sizes of machines that are tried.
-_GPU_COUNTS = (1, 2, 4, 8, 16)
+#: Tensor parallel sizes that are tried, and the most GPUs of one machine.
+_TENSOR_SIZES = (1, 2, 4, 8, 16)
+_MOST_GPUS = 16
 #: Violations that decide whether the engine starts, or may not.
 _START = frozenset(
     ("weights-do-not-fit", "no-kv-cache-memory", "kv-cache-below-one-request", "no-feasible-utilization")
@@ -43,7 +44,7 @@ def reasons_of(
                 "planner/memory"
             )
         elif not found and not keep:
-            yield f"no flag, no number of GPUs up to {_GPU_COUNTS[-1]} and no accelerator of the catalog was found that mends it"
+            yield f"no flag, no number of GPUs up to {_MOST_GPUS} and no accelerator of the catalog was found that mends it"
     if keep:
         yield f"kept as they are: {', '.join(sorted(keep))}"
 
@@ -55,37 +56,39 @@ def _not_evaluated(plan: Plan) -> str:
     return ""
 
 
-def _fails(trial: Trial, values: Mapping[str, Any], gpus: int | None = None) -> bool:
-    """Whether a rule about the start is still violated, with all GPUs in one tensor parallel group."""
-    count = None
-    chosen = dict(values)
-    if gpus is not None:
-        effective = trial.plan.effective
-        others = effective.parallel.pipeline * effective.parallel.data if effective else 1
-        count = assumed(gpus, "tried")
-        chosen["tensor-parallel-size"] = max(1, gpus // others)
+def _fails(trial: Trial, values: Mapping[str, Any], gpus: Fact[int] | None = None) -> bool:
+    """Whether a rule about the start is still violated."""
     from planner.suggest.changes import GOALS
 
-    found = trial.findings(chosen, count)
-    return any(
-        finding.severity == "error" or finding.rule in _START
-        for finding in found
-        if finding.rule in GOALS | {"attention-heads-not-divisible"}
-    )
+    found = trial.findings(values, gpus)
+    return any(finding.severity == "error" or finding.rule in _START for finding in found if finding.rule in GOALS)
 
 
 def _gpus(trial: Trial, values: Mapping[str, Any]) -> Iterator[str]:
-    """The fewest GPUs of the same kind that are enough."""
+    """The fewest GPUs of the same kind that are enough: every pipeline stage and engine copy has as many ranks as the tensor
+    parallel size says, which the model's heads and blocks must divide by."""
+    from planner.facts.parallel import indivisible_facts
+
     plan = trial.plan
     now = plan.gpus_per_pod.value if plan.gpus_per_pod else 1
     name = plan.accelerator.name if plan.accelerator else ""
     if not name or plan.pods != 1 or plan.effective is None or not _fails(trial, values):
         return
-    for count in _GPU_COUNTS:
-        if count > now and not _fails(trial, values, count):
-            yield f"needs {count} GPUs of {name} in the pod (--tensor-parallel-size {count}), it has {now}"
+    most = 0
+    for size in _TENSOR_SIZES:
+        count = size * plan.effective.parallel.groups
+        if not now < count <= _MOST_GPUS:
+            continue
+        chosen, gpus = {**values, "tensor-parallel-size": size}, assumed(count, "tried")
+        tried = trial.plans(chosen, gpus)
+        if any(one.effective and indivisible_facts(one, one.effective.parallel) for one in tried):
+            continue
+        if not _fails(trial, chosen, gpus):
+            yield f"needs {count} GPUs of {name} in the pod (--tensor-parallel-size {size}), it has {now}"
             return
-    yield f"not even {_GPU_COUNTS[-1]} GPUs of {name} in one pod are enough for it with these flags"
+        most = count
+    if most:
+        yield f"not even {most} GPUs of {name} in one pod are enough for it with these flags"
 
 
 def _device(trial: Trial, values: Mapping[str, Any]) -> Iterator[str]:

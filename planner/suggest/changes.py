@@ -402,9 +402,8 @@ def _wider(plan: Plan) -> Iterator[int]:
     if gpus is None or effective is None or plan.pods != 1 or plan.starts != 1:
         return
     parallel = effective.parallel
-    others = parallel.pipeline * parallel.data * parallel.prefill_context
     size = parallel.tensor * 2
-    while size * others <= gpus.value and size <= 64:
-        if gpus.value % (size * others) == 0:
+    while size * parallel.groups <= gpus.value and size <= 64:
+        if gpus.value % (size * parallel.groups) == 0:
             yield size
         size *= 2

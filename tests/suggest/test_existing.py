@@ -97,6 +97,30 @@ def test_weights_that_do_not_fit_are_said_in_gpus_and_bytes() -> None:
     assert "GiB" in said
 
 
+@pytest.mark.parametrize(
+    ("flags", "gpus", "said"),
+    [
+        ("--pipeline-parallel-size=2", 2, "needs 8 GPUs of L4 in the pod (--tensor-parallel-size 4), it has 2"),
+        ("--data-parallel-size=2", 2, "needs 16 GPUs of L4 in the pod (--tensor-parallel-size 8), it has 2"),
+        ("--pipeline-parallel-size=3", 3, "needs 12 GPUs of L4 in the pod (--tensor-parallel-size 4), it has 3"),
+        ("--data-parallel-size=4", 4, "not even 16 GPUs of L4 in one pod are enough for it with these flags"),
+    ],
+)
+def test_stages_and_copies_take_their_share_of_the_gpus(flags: str, gpus: int, said: str) -> None:
+    """Tensor × pipeline × data ranks are the GPUs of the pod."""
+    text = pod(f"args:\n  - {MODEL.replace('8B', '70B')}\n  - --max-model-len=8192\n  - {flags}\n")
+    _, (advice, *_) = advised(text.replace("gpu: 1", f"gpu: {gpus}"))
+    assert said in advice.reasons
+
+
+@pytest.mark.parametrize("select", [(), ("memory",)])
+def test_no_size_is_named_that_the_heads_do_not_divide_by(select: tuple[str, ...]) -> None:
+    """26 GiB of Phi-3-medium (40 heads, 10 KV heads) do not fit two T4, and cannot be cut into four or eight parts."""
+    text = pod("args:\n  - --model=microsoft/Phi-3-medium-4k-instruct\n  - --dtype=half\n  - --max-model-len=4096\n")
+    _, (advice, *_) = advised(text.replace("NVIDIA-L4", "Tesla-T4"), settings=Settings(select=select))
+    assert "not even 2 GPUs of T4 in one pod are enough for it with these flags" in advice.reasons
+
+
 def test_gpus_that_the_engine_leaves_idle_are_used_before_the_length_is_cut() -> None:
     text = MANY.replace("128  # as many as come", "8").replace("gpu: 1", "gpu: 4").replace("8192", "65536")
     text = text.replace("    spec:\n      node", "    spec:\n      hostIPC: true\n      node")
