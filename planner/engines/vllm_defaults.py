@@ -484,10 +484,10 @@ class _Resolver(Resolver):
         return self._default(name, True, "V1 engine")
 
     def _utilization(self) -> Fact[float]:
-        for name in ("gpu-memory-utilization", "device-memory-utilization"):
-            given = self._given(name, (float, int))
-            if given is not None:
-                return Fact(float(given.value), given.provenance)
+        # --device-memory-utilization is an alias of the same name from 0.31.0 on, and before it no flag.
+        given = self._given("gpu-memory-utilization", (float, int))
+        if given is not None:
+            return Fact(float(given.value), given.provenance)
         return self._default("gpu-memory-utilization", 0.92 if self.version >= (0, 20) else 0.9)
 
     # ---- cache layout -------------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ import pytest
 
 from planner.documents.read import read_bytes
 from planner.facts import rule_facts
+from planner.facts.sharing import share_of
 from planner.plan import plan_files
 from planner.report.result import LintResult
 from planner.settings import Settings
+from tests.facts.plans import LLAMA, plan_of
 from tests.rules.manifests import manifest
 
 A = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --port 8000"
@@ -33,6 +35,23 @@ def test_two_servers_in_the_background_share_the_devices() -> None:
     assert found["certain"]
     assert found["total"] > found["least"] > 1.8
     assert script(f"{A} --gpu-memory-utilization 0.4 &\n{B} --gpu-memory-utilization=0.5")["total"] < 1
+
+
+def test_the_share_has_another_name_in_newer_releases() -> None:
+    """--device-memory-utilization is the same argument from vLLM 0.31.0 on (engine/arg_utils.py); before, there is none."""
+    text = manifest(
+        (f"{A} --device-memory-utilization 0.4 &\n{B} --device_memory_utilization=0.5 &\nwait",),
+        "0.32.0",
+        command=["/bin/sh", "-c"],
+    )
+    (found,) = sharing(text)
+    assert 0.9 < found["least"] < found["total"] < 1
+    one = plan_of(manifest((LLAMA, "--device-memory-utilization=0.4"), "0.32.0"))
+    assert one.effective is not None
+    assert share_of(one.engine, one) == share_of(one.engine) == one.effective.gpu_memory_utilization.value == 0.4
+    old = plan_of(manifest((LLAMA, "--device-memory-utilization=0.4"), "0.19.0"))
+    assert old.effective is not None
+    assert share_of(old.engine, old) == share_of(old.engine) == old.effective.gpu_memory_utilization.value == 0.9
 
 
 @pytest.mark.parametrize(
