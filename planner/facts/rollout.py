@@ -8,6 +8,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.places import key_position
+from planner.record import NamedTuple
 
 if TYPE_CHECKING:
     from planner.documents.node import Node
@@ -48,22 +49,31 @@ def rollout_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     }
 
 
-def _rollouts(plan: Plan, workload: Workload, positions: dict[str, Position]) -> list[dict[str, Any]]:
+class _Strategy(NamedTuple):
+    """How a workload rolls: ``path`` of its strategy, the texts of surge and unavailable (numbers or shares of the replicas),
+    whether the manifest states any of it, and the replicas (None where they are not known)."""
+
+    path: tuple[str, ...]
+    surge: str
+    unavailable: str
+    written: bool
+    replicas: int | None
+
+
+def _strategy(workload: Workload) -> _Strategy | None:
+    """How a workload's pods are replaced; None where none are, or where the kind or its strategy is not known."""
     known = _STRATEGIES.get(workload.kind)
-    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else 0
-    if known is None or not gpus or plan.gpu_kind in ("shared", "vgpu"):
-        return []
-    if workload.kind == "LLMInferenceService" and workload.group_size > 1:
-        return []
+    if known is None or (workload.kind == "LLMInferenceService" and workload.group_size > 1):
+        return None
     path, key, rolling, defaults = known
     if workload.part == "prefill":
         path = ("spec", "prefill", *path[1:])
     strategy = workload.node.get(*path)
     kind = strategy.string("type") if strategy is not None else None
     if rolling and kind not in (None, rolling):
-        return []
+        return None
     numbers = strategy.get(key) if strategy is not None and key else strategy
-    texts = [
+    surge, unavailable = [
         (numbers.string(name) if numbers is not None else None) or default
         for name, default in zip(("maxSurge", "maxUnavailable"), defaults, strict=True)
     ]
@@ -71,24 +81,44 @@ def _rollouts(plan: Plan, workload: Workload, positions: dict[str, Position]) ->
     if replicas is None and workload.max_replicas is not None:
         replicas = workload.min_replicas or 1
     if replicas == 0:
+        return None
+    written = strategy is not None and (numbers is not None or kind is not None)
+    return _Strategy(path, surge, unavailable, written, replicas)
+
+
+def surges(workload: Workload) -> bool:
+    """Whether a rolling update certainly starts a new pod before it stops an old one: any share of the replicas is rounded
+    up to one."""
+    found = _strategy(workload)
+    return found is not None and bool(_of(found.surge, found.replicas or 1, ceil))
+
+
+def surge_remedy(workload: Workload) -> str:
+    """What to set so that an old pod is stopped first."""
+    return _REMEDIES.get(workload.kind, _REMEDIES[""])
+
+
+def _rollouts(plan: Plan, workload: Workload, positions: dict[str, Position]) -> list[dict[str, Any]]:
+    gpus = plan.gpus_per_pod.value if plan.gpus_per_pod else 0
+    found = _strategy(workload) if gpus and plan.gpu_kind not in ("shared", "vgpu") else None
+    if found is None:
         return []
-    surge, unavailable = _of(texts[0], replicas, ceil), _of(texts[1], replicas, floor)
+    surge, unavailable = _of(found.surge, found.replicas, ceil), _of(found.unavailable, found.replicas, floor)
     if surge is None or unavailable is None:
         return []
     if surge == 0 and unavailable == 0:
         unavailable = 1  # as the Deployment controller has it where rounding leaves nothing
-    place = key_position(workload.node, *path) or positions.get("workload")
+    place = key_position(workload.node, *found.path) or positions.get("workload")
     if place is not None:
         positions["workload.rollouts[0]"] = place
-    written = strategy is not None and (numbers is not None or kind is not None)
     return [
         {
             "surge": surge,
             "unavailable": unavailable,
             "gpus": surge * gpus * workload.group_size,
             "resource": plan.gpu_resource or "GPU(s)",
-            "strategy": "The strategy" if written else "The default strategy, a rolling update of 25 %,",
-            "remedy": _REMEDIES.get(workload.kind, _REMEDIES[""]),
+            "strategy": "The strategy" if found.written else "The default strategy, a rolling update of 25 %,",
+            "remedy": surge_remedy(workload),
         }
     ]
 
@@ -96,6 +126,7 @@ def _rollouts(plan: Plan, workload: Workload, positions: dict[str, Position]) ->
 _REMEDIES = {
     "LLMInferenceService": "rolloutStrategy.maxSurge: 0 and maxUnavailable: 1",
     "LeaderWorkerSet": "maxSurge: 0 in rollingUpdateConfiguration",
+    "DeploymentConfig": "strategy.type: Recreate, or rollingParams with maxSurge: 0 and maxUnavailable: 1",
     "": "strategy.type: Recreate, or rollingUpdate with maxSurge: 0 and maxUnavailable: 1",
 }
 

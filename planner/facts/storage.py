@@ -9,6 +9,7 @@ from planner.engines.image_users import holds_no_model
 from planner.facts.caches import Cache, downloads, has_room_elsewhere, hub_cache, mount_of
 from planner.facts.environment import variable
 from planner.facts.places import key_position
+from planner.facts.rollout import surge_remedy, surges
 
 if TYPE_CHECKING:
     from planner.facts.user import User
@@ -237,8 +238,8 @@ def _lmcache_disk(plan: Plan) -> tuple[str, int, str] | None:
 
 def _shared_claims(plan: Plan, container: Container, pod: Pod, positions: dict[str, Position]) -> list[dict[str, Any]]:
     """Claims that one node (``mode`` ``ReadWriteOnce``) or one pod (``ReadWriteOncePod``) may use at a time, and how many
-    pods mount them: ``pods``; ``surge``: a rolling update starts one more; ``apart``: why they certainly stand on several
-    nodes (empty where they may share one)."""
+    pods mount them: ``pods``; ``surge``: a rolling update starts one more, which ``remedy`` prevents; ``apart``: why they
+    certainly stand on several nodes (empty where they may share one)."""
     workload = plan.workload
     if workload is None:
         return []
@@ -267,7 +268,8 @@ def _shared_claims(plan: Plan, container: Container, pod: Pod, positions: dict[s
                 "claim": mount.source,
                 "mode": mode,
                 "pods": pods,
-                "surge": _surges(plan),
+                "surge": surges(workload),
+                "remedy": surge_remedy(workload),
                 "apart": _apart(plan, pod, pods) if pods > 1 else "",
             }
         )
@@ -280,18 +282,6 @@ def _mounts(pod: Pod, claim: str) -> bool:
         for container in pod.containers
         for mount in container.mounts
     )
-
-
-def _surges(plan: Plan) -> bool:
-    """Whether a rolling update starts a new pod before it stops an old one (a Deployment's default: one more, 25 %)."""
-    workload = plan.workload
-    if workload is None or workload.kind != "Deployment" or workload.spec is None:
-        return False
-    strategy = workload.spec.get("strategy")
-    if strategy is not None and strategy.string("type") == "Recreate":
-        return False
-    surge = strategy.string("rollingUpdate", "maxSurge") if strategy is not None else None
-    return surge is None or surge.strip().rstrip("%").strip() != "0"
 
 
 def _apart(plan: Plan, pod: Pod, pods: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent, indent
 from typing import Any
 
 import pytest
@@ -354,3 +355,69 @@ def test_flags_of_a_server_that_may_be_for_diffusion() -> None:
     wrong = {"unknown-flag", "foreign-engine-flag"}
     assert findings(started("/models/flux")) & wrong == set()
     assert findings(started("Qwen/Qwen3-8B")) & wrong == wrong
+
+
+def surges(kind: str, api: str, strategy: str, replicas: str = "1") -> bool:
+    """Whether the one claim of a workload is mounted by a second pod during its rollout."""
+    pod = dedent("""\
+        metadata: {labels: {app: llm}}
+        spec:
+          volumes: [{name: models, persistentVolumeClaim: {claimName: models}}]
+          containers:
+            - name: main
+              image: vllm/vllm-openai:v0.11.0
+              args: [vllm, serve, Qwen/Qwen3-8B]
+              resources: {limits: {nvidia.com/gpu: 1}}
+              volumeMounts: [{name: models, mountPath: /root/.cache/huggingface}]
+        """)
+    if kind == "LeaderWorkerSet":
+        template = "leaderWorkerTemplate:\n  size: 1\n  workerTemplate:\n" + indent(pod, "    ")
+    elif kind == "LLMInferenceService":
+        template = "model: {uri: hf://Qwen/Qwen3-8B, name: q}\ntemplate:\n" + indent(pod.partition("spec:\n")[2], "")
+    else:
+        template = "template:\n" + indent(pod, "  ")
+    spec = f"replicas: {replicas}\n{strategy}\n{template}"
+    text = (
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: models}\n"
+        "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 100Gi}}}\n---\n"
+        f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: llm}}\nspec:\n" + indent(spec, "  ")
+    )
+    (claim,) = container(text)["shared_claims"]
+    rollouts = rule_facts(plan_files([read_bytes(text.encode(), "m.yaml")], Settings()).plans[0])[0]["workload"][
+        "rollouts"
+    ]
+    if rollouts:
+        assert claim["surge"] == (rollouts[0]["surge"] > 0), "both facts have one source"
+        assert claim["remedy"] == rollouts[0]["remedy"]
+    return bool(claim["surge"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "strategy", "expected"),
+    [
+        ("Deployment", "apps/v1", "", True),
+        ("Deployment", "apps/v1", "strategy: {rollingUpdate: {maxSurge: 0}}", False),
+        ("Deployment", "apps/v1", "strategy: {rollingUpdate: {maxSurge: 0%}}", False),
+        ("Deployment", "apps/v1", "strategy: {type: Recreate}", False),
+        ("Deployment", "apps/v1", "strategy: {rollingUpdate: {maxSurge: '${SURGE}'}}", False),
+        ("DeploymentConfig", "apps.openshift.io/v1", "", True),
+        ("DeploymentConfig", "apps.openshift.io/v1", "strategy: {type: Recreate}", False),
+        ("DeploymentConfig", "apps.openshift.io/v1", "strategy: {rollingParams: {maxSurge: 0}}", False),
+        ("LLMInferenceService", "serving.kserve.io/v1alpha1", "", True),
+        ("LLMInferenceService", "serving.kserve.io/v1alpha1", "rolloutStrategy: {maxSurge: 0}", False),
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", "", False),
+        (
+            "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1",
+            "rolloutStrategy: {rollingUpdateConfiguration: {maxSurge: 1}}", True,
+        ),
+        ("StatefulSet", "apps/v1", "", False),
+    ],
+)  # fmt: skip
+def test_the_kinds_that_start_a_new_pod_first_are_those_of_the_rollout(
+    kind: str, api: str, strategy: str, expected: bool
+) -> None:
+    assert surges(kind, api, strategy) is expected
+
+
+def test_any_share_of_replicas_that_are_not_known_starts_one_pod_more() -> None:
+    assert surges("Deployment", "apps/v1", "", "'${REPLICAS}'")
