@@ -19,7 +19,6 @@ from planner.workloads import fields as f
 from planner.workloads.arguments import hidden, names, option, words
 from planner.workloads.fields import Reading
 from planner.workloads.merge import merged_pod
-from planner.workloads.objects import formats_of
 from planner.workloads.pod_template import read_pod
 from planner.workloads.typed import (
     CONTAINER_FIELDS,
@@ -121,13 +120,12 @@ def _parallel_variables(worker: Node | None) -> dict[str, Node | None]:
 
 def _is_used(document: Document, reading: Reading) -> bool:
     """Whether a service of the inputs runs in this runtime."""
-    if document.name in reading.objects.used(GROUP, "InferenceService", "spec", "predictor", "model", "runtime"):
-        return True
-    asked = reading.objects.formats_asked_for(GROUP)
-    return any(
-        (document.file, name) in asked and reading.objects.supporting(GROUP, name, document.file) is document
-        for name in formats_of(document)
-    )
+
+    def find(service: Document) -> Document | None:
+        model = _model_of(service.root.get("spec", "predictor"))
+        return _runtime_of(model, service, reading) if model is not None else None
+
+    return id(document) in reading.objects.used(GROUP, "InferenceService", find)
 
 
 # -- services ----------------------------------------------------------------------------------------------------------
@@ -137,9 +135,7 @@ def _service(spec: Node, document: Document, kind: str, reading: Reading) -> Wor
     predictor = spec.get("predictor")
     if predictor is None or predictor.kind != "mapping":
         return None
-    model = predictor.get("model")
-    if model is None:
-        model = next((predictor.get(name) for name in _FRAMEWORKS if predictor.get(name) is not None), None)
+    model = _model_of(predictor)
     own = _own_pod(predictor, model, document, reading)
     uri = _model_uri(predictor, model)
     size, known, worker = 1, True, predictor.get("workerSpec")
@@ -176,6 +172,13 @@ def _service(spec: Node, document: Document, kind: str, reading: Reading) -> Wor
         group_size_known=known,
     )
     return replace(workload, min_replicas=low, max_replicas=high)
+
+
+def _model_of(predictor: Node | None) -> Node | None:
+    """What a predictor says of its model: under ``model``, or under its framework's name as before."""
+    if predictor is None:
+        return None
+    return next((node for name in ("model", *_FRAMEWORKS) if (node := predictor.get(name)) is not None), None)
 
 
 def _bare(item: Pod) -> Container:

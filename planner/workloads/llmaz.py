@@ -12,8 +12,9 @@ from planner.documents.node import Node
 from planner.provenance import Fact, Unknown, from_file
 from planner.record import replace
 from planner.workloads import fields as f
-from planner.workloads.arguments import listed, names, option, words
+from planner.workloads.arguments import hidden, listed, names, option, words
 from planner.workloads.fields import Reading
+from planner.workloads.objects import Lookup
 from planner.workloads.pod_template import has_containers, read_pod
 from planner.workloads.references import Injected
 from planner.workloads.typed import (
@@ -53,16 +54,16 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
         return _service(spec, document, kind, reading)
     if kind == "Playground":
         return [_playground(spec, document, kind, reading)]
-    if document.name in reading.objects.used(GROUP, "Playground", "spec", "backendRuntimeConfig", "backendName"):
+    if id(document) in reading.objects.used(GROUP, "Playground", lambda other: _runtime(other, reading).found):
         return []  # it is read where it is used
     pod = _preset(_runtime_pod(spec, spec, document, reading))
     return [typed_workload(document, kind, [pod], reading, replicas=None)]
 
 
 def _playground(spec: Node, document: Document, kind: str, reading: Reading) -> Workload:
-    own = spec.get("backendRuntimeConfig") or spec.get("backendConfig")
-    backend = _text(own, "backendName") or _text(own, "name") or "vllm"
-    runtime = reading.objects.custom(GROUP, "BackendRuntime", backend, "", document.file).found
+    own, backend = _backend(spec)
+    lookup = _runtime(document, reading)
+    runtime = lookup.found
     model, flavor, name = _model(spec, document, reading)
     command, flag = _BACKENDS.get(backend.lower(), ((), ""))
     at = (own.get("backendName") if own is not None else None) or name or spec
@@ -77,6 +78,8 @@ def _playground(spec: Node, document: Document, kind: str, reading: Reading) -> 
         pod = _merged(pod, container)
     if runtime is None or not pod.containers[0].command:
         pod = changed(pod, command=tuple(words(at, *command)) or None, engine="" if command else backend.lower())
+    if lookup.several:
+        arguments = [hidden(at, lookup.reason)]
     if name is not None and model is not None and flag:
         arguments = [*words(name, flag, model.value), *arguments]
     parameters = flavor.get("params") if flavor is not None else None
@@ -100,6 +103,29 @@ def _playground(spec: Node, document: Document, kind: str, reading: Reading) -> 
         group_size_known=pipeline is not None,
         connected=True,
     )
+
+
+def _backend(spec: Node) -> tuple[Node | None, str]:
+    """What a Playground says of its backend, and the backend's name: vLLM's where it gives none."""
+    own = spec.get("backendRuntimeConfig") or spec.get("backendConfig")
+    return own, _text(own, "backendName") or _text(own, "name") or "vllm"
+
+
+def _runtime(document: Document, reading: Reading) -> Lookup[Document]:
+    """The BackendRuntime of a Playground, which belongs to no namespace. llmaz brings along runtimes of its own: one of such a
+    name in another folder (a test's, say) need not be the one that is meant."""
+    spec = document.root.get("spec")
+    name = _backend(spec)[1] if spec is not None and spec.kind == "mapping" else ""
+    lookup = reading.objects.custom(GROUP, "BackendRuntime", name, "", document.file)
+    found = lookup.found
+    if found is not None and name.lower() in _BACKENDS and _folder(found) != _folder(document):
+        reason = f"llmaz brings along a BackendRuntime {name}, and {found.file} in another folder defines one too"
+        return Lookup(None, reason, several=True)
+    return lookup
+
+
+def _folder(document: Document) -> str:
+    return document.file.rpartition("/")[0]
 
 
 def _text(node: Node | None, key: str) -> str:

@@ -7,7 +7,7 @@ then the only one in the same folder, then the only one of the run; otherwise no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from planner.documents.document import Document
@@ -109,13 +109,15 @@ class Autoscaler(NamedTuple):
 
 
 class Lookup(Generic[T]):
-    """What a reference leads to; ``found`` is None where ``reason`` says why nothing can be told."""
+    """What a reference leads to; ``found`` is None where ``reason`` says why nothing can be told. ``several``: objects fit,
+    and none is nearer than the others."""
 
-    __slots__ = ("found", "reason")
+    __slots__ = ("found", "reason", "several")
 
-    def __init__(self, found: T | None, reason: str = "") -> None:
+    def __init__(self, found: T | None, reason: str = "", *, several: bool = False) -> None:
         self.found = found
         self.reason = reason
+        self.several = several
 
 
 class _Index(Generic[T]):
@@ -149,7 +151,8 @@ class _Index(Generic[T]):
         return Lookup(None, f"the {self._kind} {name[:80]} is not among the files that were read")
 
     def _several(self, name: str) -> Lookup[T]:
-        return Lookup(None, f"several files that were read define a {self._kind} {name[:80]}, and none is nearer")
+        reason = f"several files that were read define a {self._kind} {name[:80]}, and none is nearer"
+        return Lookup(None, reason, several=True)
 
 
 def _scopes(file: str) -> tuple[tuple[str, str], ...]:
@@ -208,9 +211,8 @@ class Objects:
         self.workloads: Sequence[Workload] = ()
         self._custom: dict[tuple[str, str], list[Document]] = {}
         self._custom_indices: dict[tuple[str, str], _Index[Document]] = {}
-        self._used: dict[tuple[str, ...], frozenset[str]] = {}
+        self._used: dict[tuple[str, str], frozenset[int]] = {}
         self._by_format: dict[str, dict[tuple[str, str], list[Document]]] = {}
-        self._formats_asked_for: dict[str, frozenset[tuple[str, str]]] = {}
 
     def refer(self, group: str, kind: str, document: Document) -> bool:
         """Keeps a document that others may refer to by name; says whether it is of such a kind."""
@@ -228,13 +230,13 @@ class Objects:
                 index.add(document.name, document.namespace, document.file, document)
         return index.find(name, namespace, file)
 
-    def used(self, group: str, kind: str, *path: str) -> frozenset[str]:
-        """The names that objects of an operator's kind hold at a path."""
-        key = (group, kind, *path)
-        found = self._used.get(key)
+    def used(self, group: str, kind: str, find: Callable[[Document], Document | None]) -> frozenset[int]:
+        """The documents (by ``id``) that objects of an operator's kind refer to; ``find`` resolves the reference of one. A
+        document of the same name that none of them means is not among them."""
+        found = self._used.get((group, kind))
         if found is None:
-            texts = (document.root.string(*path) for document in self._custom.get((group, kind), ()))
-            found = self._used[key] = frozenset(text for text in texts if text)
+            meant = (find(document) for document in self._custom.get((group, kind), ()))
+            found = self._used[group, kind] = frozenset(id(document) for document in meant if document is not None)
         return found
 
     def supporting(self, group: str, model_format: str, file: str) -> Document | None:
@@ -248,21 +250,6 @@ class Objects:
                         index.setdefault((document.file, name), []).append(document)
         found = index.get((file, model_format), [])
         return found[0] if len(found) == 1 else None
-
-    def formats_asked_for(self, group: str) -> frozenset[tuple[str, str]]:
-        """File and model format (lower case) of each InferenceService that names no runtime."""
-        found = self._formats_asked_for.get(group)
-        if found is None:
-            models = (
-                (document.file, document.root.get("spec", "predictor", "model"))
-                for document in self._custom.get((group, "InferenceService"), ())
-            )
-            found = self._formats_asked_for[group] = frozenset(
-                (file, (model.string("modelFormat", "name") or "").lower())
-                for file, model in models
-                if model is not None and not model.string("runtime")
-            )
-        return found
 
     def add(self, group: str, kind: str, document: Document) -> bool:
         """Takes a document if it is one of the kinds kept here; says whether it is."""

@@ -150,15 +150,23 @@ def _preset(item: Pod) -> Pod:
 
 
 def _is_used(document: Document, reading: Reading) -> bool:
-    return document.name in reading.objects.used(GROUP, "InferenceService", "spec", "runtime", "name")
+    return id(document) in reading.objects.used(GROUP, "InferenceService", lambda other: _runtime_of(other, reading))
+
+
+def _runtime_of(document: Document, reading: Reading) -> Document | None:
+    """The runtime that a service names."""
+    name = document.root.string("spec", "runtime", "name")
+    for kind in ("ServingRuntime", "ClusterServingRuntime") if name else ():
+        namespace = document.namespace if kind == "ServingRuntime" else ""
+        found = reading.objects.custom(GROUP, kind, name or "", namespace, document.file).found
+        if found is not None:
+            return found
+    return None
 
 
 def _service(spec: Node, document: Document, kind: str, reading: Reading) -> list[Workload]:
     name = spec.string("runtime", "name") or ""
-    runtime: Document | None = None
-    for runtime_kind in ("ServingRuntime", "ClusterServingRuntime"):
-        if name and runtime is None:
-            runtime = reading.objects.custom(GROUP, runtime_kind, name, document.namespace, document.file).found
+    runtime = _runtime_of(document, reading)
     model = _model(spec, document, reading)
     found = []
     for part, key in _PARTS:

@@ -167,3 +167,12 @@ def test_own_container():
 def test_wrong_types_are_problems():
     found = project(SERVICE.replace("args: [--max-model-len=4096]", "args: [1, 2]"))
     assert [problem.position.line for problem in found.problems] == [13, 13]
+
+
+def test_a_runtime_of_the_same_name_that_no_service_means_is_read_for_itself():
+    other = RUNTIME.replace("{name: ours}", "{name: ours, namespace: b}").replace("v0.9.2", "v0.8.5")
+    found = plans(SERVICE.replace("{name: llama}", "{name: llama, namespace: a}"), RUNTIME, other)
+    assert [(one.workload.kind, one.engine.version.value) for one in found if one.workload is not None] == [
+        ("InferenceService", "0.9.2"),
+        ("ServingRuntime", "0.8.5"),
+    ]

@@ -1,5 +1,12 @@
 from __future__ import annotations
 
+from textwrap import dedent
+
+import pytest
+
+from planner.documents.read import read_bytes
+from planner.plan import Plan, plan_files
+from planner.settings import Settings
 from tests.workloads.planning import plan, plans, summary
 
 MODEL = """
@@ -86,3 +93,69 @@ def test_service():
         """
     )
     assert [summary(item) for item in found] == ["vllm Qwen/Qwen2-7B-Instruct 1x1x1 1x1"]
+
+
+def runtime(version: str, name: str = "vllm") -> str:
+    return f"""
+        apiVersion: inference.llmaz.io/v1alpha1
+        kind: BackendRuntime
+        metadata: {{name: {name}}}
+        spec:
+          image: vllm/vllm-openai
+          version: {version}
+          command: [python3, -m, vllm.entrypoints.openai.api_server]
+          recommendedConfigs: [{{name: default, args: [--max-num-seqs, "64"]}}]
+    """
+
+
+def read(files: dict[str, str]) -> dict[str, Plan]:
+    """``KIND FOLDER`` → plan of the files of one run."""
+    found = plan_files([read_bytes(dedent(text).encode(), name) for name, text in files.items()], Settings()).plans
+    return {f"{one.workload.kind} {one.position.file.partition('/')[0]}": one for one in found if one.workload}
+
+
+def test_the_runtime_of_the_same_folder_is_the_one_that_is_meant():
+    """Each playground has its own; the one of a test, which nothing uses, is read for itself."""
+    playground = PLAYGROUND + "---\n" + MODEL
+    found = read(
+        {
+            "a/playground.yaml": playground,
+            "a/runtime.yaml": runtime("v0.7.3"),
+            "b/all.yaml": playground + "---" + runtime("v0.9.2"),
+            "test/runtime.yaml": runtime("v0.6.0"),
+        }
+    )
+    assert {name: one.engine.version.value for name, one in found.items()} == {
+        "Playground a": "0.7.3",
+        "Playground b": "0.9.2",
+        "BackendRuntime test": "0.6.0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        (
+            ("test",),
+            "llmaz brings along a BackendRuntime vllm, and test/runtime.yaml in another folder defines one too",
+        ),
+        (("test", "chart"), "several files that were read define a BackendRuntime vllm, and none is nearer"),
+    ],
+)
+def test_which_runtime_is_meant_may_not_be_known(others, reason):
+    """Then neither the runtime's version nor its arguments are taken, and none is guessed."""
+    files = {f"{folder}/runtime.yaml": runtime("v0.6.0") for folder in others}
+    found = read({"docs/playground.yaml": PLAYGROUND + "---\n" + MODEL, **files})
+    assert set(found) == {"Playground docs", *(f"BackendRuntime {folder}" for folder in others)}
+    engine = found["Playground docs"].engine
+    assert engine.engine == "vllm"
+    assert engine.version_assumed
+    assert engine.get("max-num-seqs") is None
+    assert engine.get("max-model-len") == 4096
+    assert any(gap.fact == "engine.arguments" and reason in gap.reason for gap in engine.unknown), engine.unknown
+
+
+def test_a_runtime_of_another_name_is_the_one_of_the_run():
+    playground = PLAYGROUND.replace("backendName: vllm", "backendName: ours") + "---\n" + MODEL
+    found = read({"docs/playground.yaml": playground, "runtimes/ours.yaml": runtime("v0.9.2", "ours")})
+    assert {name: one.engine.version.value for name, one in found.items()} == {"Playground docs": "0.9.2"}
