@@ -129,11 +129,11 @@ class _Index(Generic[T]):
         self._scopes: dict[tuple[str, str, str], dict[str, list[T]]] = {}
 
     def add(self, name: str, namespace: str, file: str, item: T) -> None:
-        for scope in _scopes(file):
+        for scope in scopes(file):
             self._scopes.setdefault((*scope, name), {}).setdefault(namespace, []).append(item)
 
     def find(self, name: str, namespace: str, file: str) -> Lookup[T]:
-        for scope in _scopes(file):
+        for scope in scopes(file):
             by_namespace = self._scopes.get((*scope, name))
             if by_namespace is None:
                 continue
@@ -155,8 +155,8 @@ class _Index(Generic[T]):
         return Lookup(None, reason, several=True)
 
 
-def _scopes(file: str) -> tuple[tuple[str, str], ...]:
-    """Where to look, nearest first: the file, its folder, everything."""
+def scopes(file: str) -> tuple[tuple[str, str], ...]:
+    """Where an object of a file looks for others, nearest first: the file, its folder, everything."""
     return ("file", file), ("folder", file.rpartition("/")[0]), ("run", "")
 
 

@@ -6,10 +6,11 @@ pods of its own file, then of its folder, then of the run. A namespace that is m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from planner.record import NamedTuple
+from planner.workloads.objects import scopes
 
 if TYPE_CHECKING:
     from planner.documents.document import Document
@@ -47,6 +48,16 @@ class Opening(NamedTuple):
     node: Node
 
 
+class _Group:
+    """Pods that the same Services select, and how many of these were counted for them."""
+
+    __slots__ = ("pods", "services")
+
+    def __init__(self) -> None:
+        self.pods: list[Pod] = []
+        self.services = 0
+
+
 class Reach:
     """The Services and routes of a run by the pods that they lead to."""
 
@@ -56,20 +67,20 @@ class Reach:
         self._openings: dict[int, list[Opening]] | None = None
         self._setters: dict[str, list[Service]] | None = None
         self._pods: dict[tuple[str, str], list[tuple[Workload, Pod]]] | None = None
+        self._groups: dict[tuple[tuple[str, str], ...], dict[tuple[tuple[str, str], str | None], _Group]] = {}
 
     def services_of(self, pod: Pod) -> list[Service]:
-        """The Services that select a pod of this run, in order."""
+        """The Services that select a pod of this run, in order, the first of very many."""
         if self._services is None:
             self._services = {}
-            alike: dict[tuple[object, ...], list[Pod]] = {}
             for service in self._objects.services:
-                key = (service.file, service.namespace, *service.selector.items())
-                if key not in alike:
-                    alike[key] = self._selected(service)
-                for selected in alike[key]:
-                    found = self._services.setdefault(id(selected), [])
-                    if len(found) < _MOST_OF_A_POD:
-                        found.append(service)
+                for group in self._selected(service):
+                    if group.services < _MOST_OF_A_POD:  # else every pod of it has as many
+                        group.services += 1
+                        for selected in group.pods:
+                            found = self._services.setdefault(id(selected), [])
+                            if len(found) < _MOST_OF_A_POD:
+                                found.append(service)
         return self._services.get(id(pod), [])
 
     def setting(self, variable: str) -> list[Service]:
@@ -100,22 +111,31 @@ class Reach:
             own.append(Opening(f"{service.type} Service", service.name, service.node))
         return own + self._openings.get(id(service), [])
 
-    def _selected(self, service: Service) -> list[Pod]:
+    def _selected(self, service: Service) -> list[_Group]:
+        """The pods that a Service selects: those of its file, else of its folder, else of the run."""
         if not service.selector or any("$" in value or "{" in value for value in service.selector.values()):
             return []
+        selector = tuple(service.selector.items())
+        groups = self._groups.get(selector)
+        if groups is None:
+            groups = self._groups[selector] = self._grouped(service.selector)
+        namespaces = (service.namespace, "") if service.namespace else (None,)
+        for scope in scopes(service.file):
+            found = [groups[scope, name] for name in namespaces if (scope, name) in groups]
+            if found:
+                return found
+        return []
+
+    def _grouped(self, selector: Mapping[str, str]) -> dict[tuple[tuple[str, str], str | None], _Group]:
+        """The pods with these labels by the scope that they are found from, and by namespace in it (None for all)."""
         pairs = self._pods_by_label()
-        candidates = min((pairs.get(pair, []) for pair in service.selector.items()), key=len)
-        folder = service.file.rpartition("/")[0]
-        near: dict[str, list[Pod]] = {}
-        for workload, pod in candidates:
-            if service.namespace and workload.namespace and service.namespace != workload.namespace:
-                continue
-            if any(pod.labels.get(key) != value for key, value in service.selector.items()):
-                continue
-            file = workload.document.file
-            scope = "file" if file == service.file else "folder" if file.rpartition("/")[0] == folder else "run"
-            near.setdefault(scope, []).append(pod)
-        return near.get("file") or near.get("folder") or near.get("run") or []
+        groups: dict[tuple[tuple[str, str], str | None], _Group] = {}
+        for workload, pod in min((pairs.get(pair, []) for pair in selector.items()), key=len):
+            if all(pod.labels.get(key) == value for key, value in selector.items()):
+                for scope in scopes(workload.document.file):
+                    for namespace in (workload.namespace, None):
+                        groups.setdefault((scope, namespace), _Group()).pods.append(pod)
+        return groups
 
     def _pods_by_label(self) -> dict[tuple[str, str], list[tuple[Workload, Pod]]]:
         if self._pods is None:

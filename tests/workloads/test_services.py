@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from planner.documents.read import read_bytes
 from planner.workloads.extract import Extraction, extract
 from planner.workloads.workload import Pod
@@ -143,3 +147,33 @@ def test_many_services_and_pods_of_one_label_are_matched_in_no_time() -> None:
     counts = {len(found.objects.reach.services_of(w.pods[0])) for w in found.workloads}
     assert counts == {50}
     assert process_time() - start < 2
+
+
+class Counted(dict[str, str]):
+    """Labels that count how often they are asked for."""
+
+    asked = 0
+
+    def get(self, key: str, default: object = None) -> Any:
+        Counted.asked += 1
+        return super().get(key, default)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("place", ["one file, a namespace each", "a file each", "a folder each"])
+def test_pods_of_one_label_are_looked_at_once_however_many_services_select_them(place: str) -> None:
+    files: dict[str, str] = {}
+    for index in range(300):
+        space = f"n{index}" if "namespace" in place else ""
+        name = "all" if "one file" in place else f"p{index}" if "a file" in place else f"p{index}__pod"
+        files[name] = files.get(name, "") + "---\n" + engine(f"e{index}", namespace=space)
+        name = name.replace("p", "s", 1) if name != "all" else name
+        files[name] = files.get(name, "") + "---\n" + service(name=f"s{index}", namespace=space)
+    found = run(**files)
+    for workload in found.workloads:
+        for pod in workload.pods:
+            pod.__dict__["labels"] = Counted(pod.labels)
+    Counted.asked = 0
+    reach = found.objects.reach
+    counts = {len(reach.services_of(pod)) for workload in found.workloads for pod in workload.pods}
+    assert counts == ({1} if "namespace" in place else {50})
+    assert Counted.asked <= 2 * 300
