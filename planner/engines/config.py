@@ -182,3 +182,8 @@ class EffectiveConfig:
     #: settings that only this engine has, by its own names with underscores, for people and for JSON
     own: tuple[tuple[str, Fact[Any]], ...] = ()
     notes: tuple[Provenance, ...] = ()
+
+    @property
+    def cache_stated(self) -> bool:
+        """Whether the size of the cache is stated, so that it does not follow from a share of the device."""
+        return self.kv_cache_memory_bytes is not None or self.num_gpu_blocks_override is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.ports import follows
+
 if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.provenance import Position
@@ -31,7 +33,6 @@ def listening_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any
     del positions
     others = [other for other in pod.containers if other is not container and not other.init]
     probed = any(probe.handler in ("http", "tcp", "grpc") for probe in container.probes.values())
-    follower = pod.role == "worker" or (engine.get("node-rank") or 0) != 0
     # A proxy in the same pod may be the one that is reached from outside.
     reached = probed or not others
-    return {"loopback_only": reached and not follower, "loopback_host": host}
+    return {"loopback_only": reached and not follows(plan), "loopback_host": host}

@@ -29,7 +29,7 @@ def multimodal_facts(plan: Plan) -> dict[str, Any]:
         return {}
     if not model.multimodal or not model.towers or not config.multimodal_profiled or _bounded(plan):
         return {}
-    if config.kv_cache_memory_bytes is not None or config.num_gpu_blocks_override is not None:
+    if config.cache_stated:
         return {}
     counts = _counts(plan)
     if counts and config.runner != "v0":

@@ -75,13 +75,18 @@ def _may_be_another(plan: Plan, container: Container) -> bool:
 def serves(plan: Plan) -> bool:
     """Whether the container's engine itself answers requests at a port, as far as its arguments tell: not where another
     program loads it (Dynamo, Ray), and not on the further pods of a group."""
-    engine, start, pod = plan.engine, plan.start, plan.pod
+    engine, start = plan.engine, plan.start
     if engine.engine not in ("vllm", "sglang", "tgi", "trtllm") or (
         start is not None and start.engine != engine.engine
     ):
         return False
-    follower = (pod is not None and pod.role == "worker") or (engine.get("node-rank") or 0) != 0
-    return not follower and not any(name in engine.flags for name in _OTHERWISE)
+    return not follows(plan) and not any(name in engine.flags for name in _OTHERWISE)
+
+
+def follows(plan: Plan) -> bool:
+    """Whether the pod is a further one of a group, whose first serves."""
+    worker = plan.pod is not None and plan.pod.role == "worker"
+    return worker or (plan.engine.get("node-rank") or 0) != 0
 
 
 def port_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def sampler_facts(plan: Plan, rank: RankBudget) -> dict[str, Any]:
     graphs = rank.terms["graphs"]
     before = 0 if charges_whole_device(config) else rank.bytes("baseline").expected
     late = before + (0 if graphs.counted else graphs.bytes.expected)
-    if config.kv_cache_memory_bytes is not None or config.num_gpu_blocks_override is not None:
+    if config.cache_stated:
         blocks = rank.num_blocks.expected if rank.num_blocks is not None else 0
         cache = blocks * rank.kv.bytes_per_block if rank.kv is not None else 0
         taken = sum(rank.bytes(name).expected for name in ("weights", "non_torch", "baseline", "graphs"))

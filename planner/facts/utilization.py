@@ -50,7 +50,7 @@ def utilization_facts(plan: Plan) -> dict[str, Any]:
     config, budget = plan.effective, plan.budget
     if flag is None or config is None or budget is None or not budget.ranks:
         return {}
-    if config.kv_cache_memory_bytes is not None or config.num_gpu_blocks_override is not None:
+    if config.cache_stated:
         return {}
     ranks = list(_distinct(budget.ranks))
     favourable = [_share(plan, rank, "low") for rank in ranks]

@@ -42,7 +42,7 @@ class Judged:
         self.sequences = plan.effective.max_num_seqs.value if plan.effective else 0
         self._gap: Unknown | None = None
         budget = plan.budget
-        self.starts = budget is not None and budget.verdict == "fits" and headroom_kept(plan)
+        self.starts = budget is not None and budget.verdict == "fits"
         blocks = budget.ranks[0].num_blocks if budget is not None and budget.ranks else None
         if self.starts and blocks is not None:
             self.workload, self._gap = demand(plan)
@@ -141,23 +141,6 @@ def _reason(plan: Plan) -> str:
                 f"{format_gib(left.low)} are left for the KV cache"
             )
     return f"what lives outside the engine's share ({format_gib(rank.bytes('outside').expected)}) is too small"
-
-
-def headroom_kept(plan: Plan) -> bool:
-    """Whether context, communicators and graphs that the release does not count are expected to fit beside the engine's
-    share on every rank (the condition of ``memory-headroom-too-small``)."""
-    config = plan.effective
-    if plan.budget is None or config is None:
-        return False
-    if config.kv_cache_memory_bytes is not None:
-        return True
-    return all(_late(rank) <= rank.bytes("outside").expected for rank in plan.budget.ranks)
-
-
-def _late(rank: Any) -> int:
-    late: int = rank.bytes("baseline").expected
-    graphs = rank.terms["graphs"]
-    return late if graphs.counted else late + graphs.bytes.expected
 
 
 def utilization_limit(plan: Plan) -> float:

@@ -73,15 +73,11 @@ def node_size(accelerator: Accelerator) -> NodeSize:
     return NodeSize(ASSUMED_NODE, f"up to {ASSUMED_NODE} a node: assumed, --gpus-per-node says it", assumed=True)
 
 
-def layouts(
-    model: ModelArchitecture, gpus: int, node: int, most_pods: int, *, over_pods: bool = True
-) -> Iterator[Layout]:
+def layouts(model: ModelArchitecture, gpus: int, node: int, most_pods: int) -> Iterator[Layout]:
     """Every way to run one copy on exactly ``gpus`` GPUs: in one pod where a node has as many (``node``), else in several
     equal ones. Tensor parallel stays inside a pod, the larger first; what the model cannot be split into is left out (heads,
     layers)."""
     shares = [1] if gpus <= node else [n for n in range(2, most_pods + 1) if gpus % n == 0 and gpus // n <= node]
-    if gpus > node and not over_pods:
-        return
     for pods in shares:
         here = gpus // pods
         for tensor in range(here, 0, -1):

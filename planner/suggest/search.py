@@ -153,8 +153,8 @@ def _explore(
 ) -> _Explored:
     """Every layout that could be the best, from the smallest copy upwards."""
     seeker = _Seeker(question, in_flight, cache_dtype)
-    over_pods = parse_version(question.version.value) >= NODES_SINCE and most_pods > 1
-    limit = min(most_gpus or MOST_GPUS, MOST_GPUS, node.gpus * (most_pods if over_pods else 1))
+    pods = max(1, most_pods) if parse_version(question.version.value) >= NODES_SINCE else 1
+    limit = min(most_gpus or MOST_GPUS, MOST_GPUS, node.gpus * pods)
     candidates: list[_Candidate] = []
     attempts: list[Attempt] = []
     best = most_gpus
@@ -164,7 +164,7 @@ def _explore(
     for gpus in range(enough, limit + 1):
         if best and gpus > best:
             break
-        for layout in seeker.layouts(gpus, node.gpus, most_pods, over_pods=over_pods):
+        for layout in seeker.layouts(gpus, node.gpus, pods):
             outcome = seeker.fewest(layout, best // gpus if best else 0)
             if isinstance(outcome, Attempt):
                 attempts.append(outcome)
@@ -197,7 +197,7 @@ def _others(seeker: _Seeker, best: Choice, node: NodeSize, most_gpus: int) -> li
     for size, pods in layouts:
         if len(found) == _MOST_OTHERS or (most_gpus and size > most_gpus) or size == best.layout.gpus:
             break
-        for layout in seeker.layouts(size, node.gpus, pods, over_pods=pods > 1):
+        for layout in seeker.layouts(size, node.gpus, pods):
             outcome = seeker.fewest(layout, 0)
             if isinstance(outcome, _Candidate):
                 found.append(seeker.settle(outcome))
@@ -251,13 +251,13 @@ class _Seeker:
         most = rank.bytes("device").high if shares else int(rank.bytes("device").high * MOST_UTILIZATION)
         return rank.bytes("weights").low, most
 
-    def layouts(self, gpus: int, node: int, most_pods: int, *, over_pods: bool) -> Iterator[Layout]:
+    def layouts(self, gpus: int, node: int, most_pods: int) -> Iterator[Layout]:
         """The layouts of a copy of this size that the engine does not refuse, whole experts where cut ones are refused."""
         question = self.question
         model = self._first.model
         if model is None:
             return
-        for layout in layouts(model, gpus, node, most_pods, over_pods=over_pods):
+        for layout in layouts(model, gpus, node, most_pods):
             if self._differs_from_fixed(layout):
                 continue
             if not self._refused(layout):

@@ -38,7 +38,7 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
                     role=role,
                     count=count,
                     annotations=annotations,
-                    injected=_injected(role, size),
+                    injected=injected(role, size),
                 )
             )
     if not pods:
@@ -59,9 +59,10 @@ def read(document: Document, kind: str, reading: Reading) -> list[Workload]:
     ]
 
 
-def _injected(role: str, size: int | None) -> tuple[Injected, ...]:
-    """What the pod webhook puts before the container's own variables (AddLWSVariables in sigs.k8s.io/lws
-    pkg/utils/pod/pod_utils.go). The leader has index 0, the workers count from 1."""
+def injected(role: str, size: int | None) -> tuple[Injected, ...]:
+    """What LeaderWorkerSet's pod webhook puts before the container's own variables (AddLWSVariables in sigs.k8s.io/lws
+    pkg/utils/pod/pod_utils.go), for the sets that other operators make too. The leader has index 0, the workers count
+    from 1."""
     if size is None:
         size_variable = Injected("LWS_GROUP_SIZE", None, "the size of the group, which is a placeholder here")
     else:

@@ -15,8 +15,8 @@ from planner.record import replace
 from planner.workloads import fields as f
 from planner.workloads.arguments import hidden, names, option, split, words
 from planner.workloads.fields import Reading
+from planner.workloads.leaderworkerset import injected
 from planner.workloads.merge import merged_pod
-from planner.workloads.references import Injected
 from planner.workloads.typed import (
     changed,
     count_of,
@@ -137,7 +137,7 @@ def _pod(
         role=role,
         count=count,
         annotations=object_annotations(document, reading),
-        injected=_injected(role, size) if size > 1 else (),
+        injected=injected(role, size) if size > 1 else (),
     )
     for reference in list(spec.get("baseRefs") or ())[:_MOST_PRESETS]:
         name = reference.string("name") or ""
@@ -217,15 +217,6 @@ def _evaluated(variable: EnvVar) -> list[Arg]:
         else argument
         for argument in split(variable.node)
     ]
-
-
-def _injected(role: str, size: int) -> tuple[Injected, ...]:
-    """What LeaderWorkerSet, which the controller makes of a group, adds to each container."""
-    return (
-        Injected("LWS_LEADER_ADDRESS", None, "the host name of the group's leader"),
-        Injected("LWS_GROUP_SIZE", str(size)),
-        Injected("LWS_WORKER_INDEX", "0" if role == "leader" else None, "another number on each worker of the group"),
-    )
 
 
 def _with_claim(item: Pod, document: Document) -> Pod:

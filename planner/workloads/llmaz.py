@@ -14,9 +14,9 @@ from planner.record import replace
 from planner.workloads import fields as f
 from planner.workloads.arguments import hidden, listed, names, option, words
 from planner.workloads.fields import Reading
+from planner.workloads.leaderworkerset import injected
 from planner.workloads.objects import Lookup
 from planner.workloads.pod_template import has_containers, read_pod
-from planner.workloads.references import Injected
 from planner.workloads.typed import (
     changed,
     container_pod,
@@ -256,10 +256,7 @@ def _service(spec: Node, document: Document, kind: str, reading: Reading) -> lis
             role=role,
             count=count,
             annotations=object_annotations(document, reading),
-            injected=(
-                Injected("LWS_LEADER_ADDRESS", None, "the host name of the group's leader"),
-                Injected("LWS_GROUP_SIZE", str(size) if size is not None else None, "the size of the group"),
-            ),
+            injected=injected(role, size),
         )
         pods.append(changed(pod, model=model) if model is not None else pod)
     if not pods:

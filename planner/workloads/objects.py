@@ -392,17 +392,21 @@ def formats_of(runtime: Document) -> frozenset[str]:
 
 def claim_of(node: Node, name: str, namespace: str, file: str) -> PersistentVolumeClaim:
     """A claim from its object, or from a claim template (both have ``metadata`` and ``spec``)."""
-    storage = node.get("spec", "resources", "requests", "storage")
-    size: Fact[int] | None = None
-    if storage is not None and storage.kind == "scalar":
-        try:
-            size = from_file(int(parse_quantity(storage.text)), storage.position)
-        except (ValueError, OverflowError):
-            size = None
+    size = size_of(node.get("spec", "resources", "requests", "storage"))
     modes = tuple(mode.text for mode in node.get("spec", "accessModes") or () if mode.kind == "scalar")
     return PersistentVolumeClaim(
         name, namespace, file, node, modes, size, node.string("spec", "storageClassName") or ""
     )
+
+
+def size_of(node: Node | None) -> Fact[int] | None:
+    """Bytes of a quantity; None where it is none."""
+    if node is None or node.kind != "scalar":
+        return None
+    try:
+        return from_file(int(parse_quantity(node.text)), node.position)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _identity(document: Document) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from planner.provenance import Fact, Unknown
 from planner.workloads import fields as f
 from planner.workloads.arguments import hidden, words
 from planner.workloads.fields import Reading
+from planner.workloads.leaderworkerset import injected
 from planner.workloads.merge import merged_pod
 from planner.workloads.pod_template import read_pod
 from planner.workloads.references import Injected
@@ -111,7 +112,7 @@ def _pod(
         role=role,
         count=count,
         annotations=object_annotations(document, reading),
-        injected=(*_parallelism(runner, size), *_of_group(role, size)),
+        injected=(*_parallelism(runner, size), *(injected(role, size) if size > 1 else ())),
     )
 
 
@@ -126,16 +127,6 @@ def _parallelism(runner: Node, size: int) -> tuple[Injected, ...]:
             value = str(int(amount.text) * size) if known else None
             return (Injected("PARALLELISM_SIZE", value, "" if known else "the number of GPUs is not known"),)
     return ()
-
-
-def _of_group(role: str, size: int) -> tuple[Injected, ...]:
-    if size <= 1:
-        return ()
-    return (
-        Injected("LWS_LEADER_ADDRESS", None, "the host name of the group's leader"),
-        Injected("LWS_GROUP_SIZE", str(size)),
-        Injected("LWS_WORKER_INDEX", "0" if role == "leader" else None, "another number on each worker"),
-    )
 
 
 def _preset(item: Pod) -> Pod:

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from planner.documents.derived import mapping_at, sequence_at, text_at
 from planner.documents.document import Document
 from planner.documents.node import Node
-from planner.provenance import Fact, from_file
-from planner.units import parse_quantity
 from planner.workloads import fields as f
 from planner.workloads.arguments import listed, names, options, words
 from planner.workloads.fields import Reading
-from planner.workloads.objects import PersistentVolumeClaim
+from planner.workloads.objects import PersistentVolumeClaim, size_of
 from planner.workloads.typed import (
     changed,
     container_pod,
@@ -262,11 +260,7 @@ def _storage(spec: Node, document: Document) -> list[Mount]:
         return []
     name = f"{spec.string('name') or 'model'}-storage-claim"
     modes = tuple(mode.text for mode in spec.get("pvcAccessMode") or () if mode.kind == "scalar") or ("ReadWriteOnce",)
-    amount: Fact[int] | None
-    try:
-        amount = from_file(int(parse_quantity(size.text)), size.position)
-    except (ValueError, OverflowError):
-        amount = None
+    amount = size_of(size)
     storage_class = spec.string("storageClass") or ""
     claim = PersistentVolumeClaim(name, document.namespace, document.file, size, modes, amount, storage_class)
     return [

@@ -159,3 +159,26 @@ def test_a_runtime_of_another_name_is_the_one_of_the_run():
     playground = PLAYGROUND.replace("backendName: vllm", "backendName: ours") + "---\n" + MODEL
     found = read({"docs/playground.yaml": playground, "runtimes/ours.yaml": runtime("v0.9.2", "ours")})
     assert {name: one.engine.version.value for name, one in found.items()} == {"Playground docs": "0.9.2"}
+
+
+def test_the_pods_of_a_service_know_their_place_as_those_of_any_leader_worker_set():
+    text = """
+        apiVersion: inference.llmaz.io/v1alpha1
+        kind: Service
+        metadata: {name: x}
+        spec:
+          modelClaims: {models: [{name: qwen}]}
+          workloadTemplate:
+            leaderWorkerTemplate:
+              size: 2
+              workerTemplate:
+                spec:
+                  containers:
+                    - name: m
+                      image: lmsysorg/sglang:v0.5.12
+                      command: [python3, -m, sglang.launch_server, --model-path, Qwen/Qwen2-7B-Instruct, --tp, "2"]
+                      args: [--nnodes, $(LWS_GROUP_SIZE), --node-rank, $(LWS_WORKER_INDEX)]
+                      resources: {limits: {nvidia.com/gpu: 1}}
+        """
+    found = plans(text)
+    assert [(one.engine.get("nnodes"), one.engine.get("node-rank")) for one in found] == [(2, 0), (2, 1)]
