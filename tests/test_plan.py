@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.engines.dispatch import engine_modules
+from planner.facts import rule_facts
 from planner.memory.budget import MemoryBudget
 from planner.plan import Plan, budget_options
 from planner.settings import Settings
@@ -178,3 +179,17 @@ def test_what_is_only_assumed_of_a_start_with_another_launcher(image: str, assum
     assert plan.start.engine == "dynamo-vllm"
     assert modules is not None
     assert budget_options(plan, modules)["version_assumed"] is assumed
+
+
+def test_the_weights_of_the_cpu_backend_are_those_of_the_model_that_the_settings_name() -> None:
+    """15.3 GiB of Qwen3 8B do not fit 8 GiB of host memory, whatever the path to it is called."""
+    text = manifest(
+        ["--model=/models/x", "--max-model-len=8192"],
+        "0.24.0",
+        image="vllm/vllm-openai-cpu:v0.24.0",
+        gpu="",
+        resources={"memory": "8Gi"},
+    )
+    assert not rule_facts(plan_of(text))[0]["container"]["host_memory"]
+    (found,) = rule_facts(plan_of(text, Settings(models={"/models/x": "Qwen/Qwen3-8B"})))[0]["container"]["host_memory"]
+    assert round(found["low"] / GIB) == 16
