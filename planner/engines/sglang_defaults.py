@@ -110,7 +110,7 @@ def effective(
 
 def _older_releases(config: EngineConfig, model: ModelArchitecture) -> list[str]:
     """Where nothing states the release: those that stand for the older ones, from the first that has the model."""
-    if config.version.provenance.source != "assumption":
+    if not config.version_assumed:
         return []
     since = supported_since("sglang", model.architecture)
     return [release for release in _OLDER if since and since <= parse_version(release)]
