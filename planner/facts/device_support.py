@@ -43,7 +43,7 @@ def _problem(plan: Plan, accelerator: Accelerator) -> dict[str, Any] | None:
         "text": f"{label} {engine.version.value} {says} below compute capability {needed}; {names} has {which}",
         "remedy": (f"Run {label} {newest}, the newest release that supports it, or use" if newest else "Use")
         + f" a GPU of compute capability {needed} or newer",
-        "certain": engine.version.provenance.source != "assumption" or best < always(engine.engine),
+        "certain": not engine.version_assumed or best < always(engine.engine),
     }
 
 
