@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 #: The newest release, what an unpinned image is assumed to hold; the project is in maintenance since.
 NEWEST_TGI = "3.3.7"
+#: Variables that are no arguments and that the budget reads: ``globals.py`` of the server, ``resolve_attention``.
+_MEMORY_VARIABLES = frozenset(
+    ("ATTENTION", "FLASH_DECODING", "PREFILL_CHUNKING", "PREFIX_CACHING", "TGI_WIGGLE_ROOM", "USE_PREFIX_CACHING")
+)
 _REMEDY = "annotate the object: planner/model: ORG/NAME"
 
 _KINDS = {
@@ -105,9 +109,9 @@ def parse_argv(
 class _TGIReader(_Reader):
     """The launcher's parser (clap): names are exact, values may follow ``=``."""
 
-    variables = _OTHER_VARIABLES | {"TGI_WIGGLE_ROOM", "ATTENTION", "PREFIX_CACHING"}
+    variables = _OTHER_VARIABLES | _MEMORY_VARIABLES
     variable_prefixes = ()
-    memory_variables = frozenset()
+    memory_variables = _MEMORY_VARIABLES
 
     def read(self, words: list[Word], serve: bool) -> None:
         """Read all arguments, then the variables that stand in for the missing ones."""

@@ -10,7 +10,8 @@ from planner.engines.resolver import given, given_count
 from planner.engines.tgi_config import TGIConfig
 from planner.engines.vllm import env_text, flag_provenance
 from planner.provenance import Fact, Provenance, assumed, from_default
-from planner.units import MIB
+from planner.record import NamedTuple
+from planner.units import MIB, ceil_div, round_up
 
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator
@@ -27,6 +28,12 @@ _WIGGLE_ROOM: tuple[tuple[tuple[int, ...], float], ...] = (
     ((), 0.95),
 )
 _MARGIN_OF_TOTAL = (3,)
+#: The first release whose launcher chooses the attention and reads ATTENTION.
+_ATTENTION_SINCE = (2, 3)
+#: The first release that splits prompts of models that take images.
+_SPLIT_IMAGES_SINCE = (3, 3)
+#: Widths of a head that FlashInfer takes.
+_FLASHINFER_HEADS = (64, 128, 256)
 _MOST_RANKS = 1 << 12
 #: What the launcher's own margin is where it estimates the tokens of a prefill batch.
 _LAUNCHER_ROOM = 0.95
@@ -76,11 +83,16 @@ def effective(
     place = fraction.position if fraction else None
     utilization = Fact(share if of_free else share * wiggle, Provenance("derived", text, place))
     prefill = prefill or _prefill(model, accelerator, parallel.tensor, share, name)
-    block = _block_size(config, model, accelerator, name)
-    requests, tokens = _warmup(config, prefill.value, longest, total)
+    attention = _attention(config, model, accelerator, name)
+    block, chunking = _block_size(attention), _chunking(config, model, attention, name)
+    speculative = (given_count(config, "speculate") or from_default(0, name)).value
+    warmup = _warmup(config, prefill.value, longest, total, block.value, speculative)
+    if total is None and not chunking.value:
+        # A prompt that is not split must be one that the warm-up has seen.
+        total = length = from_default(warmup.prompts, f"{name}: the prompts of the warm-up, as none is split")
     batch = given_count(config, "max-batch-size") or from_default(256, f"{name}: no limit but the tokens of the batch")
     graphs = _graphs(config)
-    yes, no = from_default(True, name), from_default(False, name)
+    no = from_default(False, name)
     own = (
         ("max_total_tokens", length),
         ("max_batch_prefill_tokens", prefill),
@@ -101,8 +113,8 @@ def effective(
         gpu_memory_utilization=utilization,
         block_size=block,
         enforce_eager=from_default(not graphs, name),
-        chunked_prefill=yes,
-        prefix_caching=yes,
+        chunked_prefill=chunking,
+        prefix_caching=_prefix_caching(config, model, attention, name),
         hybrid_kv_cache_manager=no,
         async_scheduling=no,
         capture_sizes=graphs,
@@ -113,12 +125,12 @@ def effective(
         max_model_len_auto=total is None,
         own=own,
         memory_fraction=share,
-        warmup_requests=requests,
-        warmup_tokens=tokens,
+        warmup_requests=warmup.requests,
+        warmup_tokens=warmup.tokens,
         margin_of_free=wiggle if of_free else 1.0,
         # Up to 2.4 the warm-up asks for the probabilities of its whole prompts.
         prefill_logprobs=version < (3,) or config.get("enable-prefill-logprobs") is True,
-        speculative_tokens=(given_count(config, "speculate") or Fact(0, utilization.provenance)).value,
+        speculative_tokens=speculative,
     )
 
 
@@ -235,15 +247,33 @@ def _launcher_tokens(model: ModelArchitecture, accelerator: Accelerator | None, 
     return (available - weights) // each if available > weights and each else None
 
 
-def _warmup(config: EngineConfig, prefill: int, longest: Fact[int] | None, total: Fact[int] | None) -> tuple[int, int]:
-    """(requests, cache tokens) of the warm-up batch: prompts of at most max-input-tokens that fill the prefill batch, each
-    with room for its answer where max-total-tokens is given. Source: ``grpc_client.rs``, ``warmup``."""
+class _Warmup(NamedTuple):
+    """The warm-up batch: its requests, the tokens of their prompts, and the tokens of cache that its blocks hold."""
+
+    requests: int
+    prompts: int
+    tokens: int
+
+
+def _warmup(
+    config: EngineConfig,
+    prefill: int,
+    longest: Fact[int] | None,
+    total: Fact[int] | None,
+    block: int,
+    speculative: int,
+) -> _Warmup:
+    """Prompts of at most max-input-tokens that fill the prefill batch, each with room for its answer where max-total-tokens
+    is given, in whole blocks. Source: ``warmup`` of the router's client, ``FlashCausalLMBatch.from_tokenized``."""
     most = given_count(config, "max-batch-size")
-    size = min(longest.value, prefill) if longest else prefill
-    requests = min(-(-prefill // max(1, size)), most.value if most else _MOST_WARMUP_REQUESTS, _MOST_WARMUP_REQUESTS)
+    size = max(1, min(longest.value, prefill) if longest else prefill)
+    requests = min(ceil_div(prefill, size), most.value if most else _MOST_WARMUP_REQUESTS, _MOST_WARMUP_REQUESTS)
+    prompts = min(prefill, requests * size)
     if total is not None:
-        return requests, requests * max(total.value, size)
-    return requests, min(prefill, requests * size) + requests
+        return _Warmup(requests, prompts, requests * round_up(max(total.value, size) - 1 + speculative, block))
+    last = prompts - (requests - 1) * size
+    tokens = (requests - 1) * round_up(size + speculative, block) + round_up(last + speculative, block)
+    return _Warmup(requests, prompts, tokens)
 
 
 def _graphs(config: EngineConfig) -> tuple[int, ...]:
@@ -255,19 +285,76 @@ def _graphs(config: EngineConfig) -> tuple[int, ...]:
     return tuple(sorted({size for size in sizes if size > 0}))
 
 
-def _block_size(
-    config: EngineConfig, model: ModelArchitecture, accelerator: Accelerator | None, name: str
-) -> Fact[int]:
-    """Tokens of a block by the attention that the launcher chooses. Source: ``resolve_attention``."""
-    stated = (env_text(config, "ATTENTION") or "").lower()
-    attention = stated or "flashinfer"
-    if config.version_key < (2, 3):
-        attention = "flashdecoding" if env_text(config, "FLASH_DECODING") in ("1", "true", "True") else "paged"
-    elif not stated and (model.head_dim not in (64, 128, 256) or model.model_type in ("falcon", "deepseek_v2")):
-        old = accelerator is not None and (accelerator.capability or (8, 0)) < (8, 0)
-        attention = "paged" if old or (accelerator is not None and accelerator.vendor != "nvidia") else "flashdecoding"
-    size = {"flashinfer": 1, "flashdecoding": 256, "flashdecoding-ipex": 64}.get(attention, 16)
-    return from_default(size, f"{name}: attention {attention[:20]}")
+def _attention(config: EngineConfig, model: ModelArchitecture, accelerator: Accelerator | None, name: str) -> Fact[str]:
+    """The attention kernels. FLASH_DECODING is read by 2.1.1 to 2.2 alone (2.2 sets it for Gemma 2 itself), ATTENTION from
+    2.3 on, where it wins over what the launcher chooses by the model. Source: ``globals.py`` and, from 2.3,
+    ``resolve_attention``."""
+    version = config.version_key
+    if version < _ATTENTION_SINCE:
+        if version >= (2, 2) and model.model_type == "gemma2":
+            return from_default("flashdecoding", f"{name} for gemma2")
+        switch = config.env.get("FLASH_DECODING") if version >= (2, 1, 1) else None
+        if switch is not None and switch.value in ("1", "true", "True"):
+            return Fact("flashdecoding", switch.provenance)
+        return from_default("paged", name)
+    stated = config.env.get("ATTENTION")
+    if stated is not None and stated.value:
+        return stated
+    falling_back = ("falcon", "deepseek_v2") + (("gemma2",) if version < (2, 4) else ())
+    if model.head_dim in _FLASHINFER_HEADS and model.model_type not in falling_back:
+        return from_default("flashinfer", name)
+    old = accelerator is not None and (accelerator.capability or (8, 0)) < (8, 0)
+    other = accelerator is not None and accelerator.vendor != "nvidia"
+    paged = (old and version >= (2, 3, 1)) or (other and version >= (3, 0, 2))
+    return from_default("paged" if paged else "flashdecoding", f"{name} for this model")
+
+
+def _block_size(attention: Fact[str]) -> Fact[int]:
+    """Tokens of a block by the attention. Source: ``globals.py``, up to 2.2 ``BLOCK_SIZE`` there and in the router."""
+    size = {"flashinfer": 1, "flashdecoding": 256, "flashdecoding-ipex": 64}.get(attention.value, 16)
+    origin = attention.provenance
+    return Fact(size, Provenance(origin.source, f"{origin.text}: attention {attention.value[:20]}", origin.position))
+
+
+def _prefix_caching(config: EngineConfig, model: ModelArchitecture, attention: Fact[str], name: str) -> Fact[bool]:
+    """Whether prompts share blocks: from 2.3 on, by USE_PREFIX_CACHING (2.3) or PREFIX_CACHING, and where neither says so, not
+    with images, adapters, heads that FlashInfer does not take, or paged attention. Source: ``resolve_attention``."""
+    version = config.version_key
+    if version < _ATTENTION_SINCE:
+        return from_default(False, f"{name}: this release has none")
+    stated = config.env.get("PREFIX_CACHING" if version >= (2, 4) else "USE_PREFIX_CACHING")
+    if stated is not None:
+        return Fact(_is_on(stated.value), stated.provenance)
+    shunned = (
+        model.multimodal
+        or bool(config.get("lora-adapters"))
+        or model.head_dim not in _FLASHINFER_HEADS
+        or (attention.value == "paged" and version >= (2, 3, 1))
+    )
+    return from_default(not shunned, name)
+
+
+def _chunking(config: EngineConfig, model: ModelArchitecture, attention: Fact[str], name: str) -> Fact[bool]:
+    """Whether prompts are split over steps: PREFILL_CHUNKING, from 2.4 on request and from 3.0 by default; never with
+    speculation, paged attention, or, before 3.3, images. Source: ``Model.__init__``, ``VlmCausalLM.__init__``."""
+    version = config.version_key
+    if version < (2, 4):
+        return from_default(False, f"{name}: this release does not split prompts")
+    stated = config.env.get("PREFILL_CHUNKING")
+    wanted = from_default(version >= (3,), name) if stated is None else Fact(_is_on(stated.value), stated.provenance)
+    speculating = given_count(config, "speculate")
+    if wanted.value and (
+        (speculating is not None and speculating.value)
+        or not attention.value.startswith("flash")
+        or (model.multimodal and version < _SPLIT_IMAGES_SINCE)
+    ):
+        return from_default(False, f"{name} with speculation, images or attention {attention.value[:20]}")
+    return wanted
+
+
+def _is_on(text: str) -> bool:
+    """A switch as the server reads it."""
+    return text.lower() in ("1", "true")
 
 
 def _source(config: EngineConfig, flag: str, name: str) -> Provenance:

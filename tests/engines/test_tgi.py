@@ -79,7 +79,7 @@ def test_defaults() -> None:
     assert found.gpu_memory_utilization.value == pytest.approx(0.8)
     # 121 × 10¹² operations, of which a token takes 2 × 3 × 4096 × 14336 + 2 × 128 × 4096 × (3 × 32 + 2 × 8) in each layer.
     assert found.max_num_batched_tokens.value == 8049
-    assert (found.warmup_requests, found.warmup_tokens) == (1, 8050)
+    assert (found.warmup_requests, found.warmup_tokens) == (1, 8049)
     assert found.max_model_len.value == 131072
     half = effective(config("--cuda-memory-fraction 0.5 --cuda-graphs 0 --dtype float16"), model, accelerator, 1)
     assert half.gpu_memory_utilization.value == pytest.approx(0.45)
@@ -88,9 +88,14 @@ def test_defaults() -> None:
 
 
 def settled(
-    line: str, name: str = "meta-llama/Llama-3.1-8B-Instruct", device: str = "L4", version: str = "3.3.7"
+    line: str,
+    name: str = "meta-llama/Llama-3.1-8B-Instruct",
+    device: str = "L4",
+    version: str = "3.3.7",
+    env: dict[str, str] | None = None,
 ) -> TGIConfig:
-    given = parse_argv(shlex.split(line), version=from_default(version, "test"))
+    variables = {variable: from_file(value, PLACE) for variable, value in (env or {}).items()}
+    given = parse_argv(shlex.split(line), version=from_default(version, "test"), env=variables)
     return effective(given, resolve(name).architecture, candidates(device)[0], 1)
 
 
@@ -100,7 +105,7 @@ def settled(
         ("1.4.5", 1.0, 0.95, 2048, 4096, 16),
         ("2.2.0", 1.0, 0.95, 4096, 4145, 16),
         ("2.3.1", 1.0, 0.95, 4096, 4145, 1),
-        ("2.4.1", 1.0, 0.9, 131072, 4096, 1),
+        ("2.4.1", 1.0, 0.9, 4096, 4096, 1),  # prompts are not split, so that none is longer than the warm-up's
         ("3.0.1", 0.95, 1.0, 131072, 8049, 1),
         ("3.2.3", 0.93, 1.0, 131072, 8049, 1),
         ("3.3.7", 0.9, 1.0, 131072, 8049, 1),
@@ -113,15 +118,15 @@ def test_defaults_by_release(version: str, share: float, margin: float, length: 
     assert (found.max_model_len.value, found.max_num_batched_tokens.value) == (length, prefill)
     assert found.block_size is not None
     assert found.block_size.value == block
-    assert found.max_model_len_auto is (version >= "2.4")
+    assert found.max_model_len_auto is (version >= "3")
 
 
 def test_warmup_batch() -> None:
     """Prompts of the longest input fill the prefill batch, each with room for its answer."""
     found = settled("--max-batch-prefill-tokens 4096 --max-input-tokens 2000 --max-total-tokens 3000")
-    assert (found.warmup_requests, found.warmup_tokens) == (3, 9000)
+    assert (found.warmup_requests, found.warmup_tokens) == (3, 3 * 2999)  # the last token of an answer is not kept
     one = settled("--max-batch-prefill-tokens 4096 --max-input-tokens 2000 --max-batch-size 1")
-    assert (one.warmup_requests, one.warmup_tokens) == (1, 2001)
+    assert (one.warmup_requests, one.warmup_tokens) == (1, 2000)
 
 
 def test_blocks_follow_the_attention_of_the_model() -> None:
@@ -133,6 +138,87 @@ def test_blocks_follow_the_attention_of_the_model() -> None:
     assert size("meta-llama/Llama-3.1-8B-Instruct", "L4") == 1
     assert size("microsoft/phi-2", "L4") == 256  # heads of 80
     assert size("microsoft/phi-2", "T4") == 16
+
+
+@pytest.mark.parametrize(
+    ("version", "env", "size", "read"),
+    [
+        ("2.1.0", {"FLASH_DECODING": "1"}, 16, False),  # came with 2.1.1
+        ("2.1.1", {"FLASH_DECODING": "true"}, 256, True),
+        ("2.2.0", {"FLASH_DECODING": "True"}, 256, True),
+        ("2.2.0", {"FLASH_DECODING": "TRUE"}, 16, False),
+        ("2.2.0", {"FLASH_DECODING": "0"}, 16, False),
+        ("2.2.0", {"ATTENTION": "flashdecoding"}, 16, False),  # came with 2.3
+        ("2.3.0", {"FLASH_DECODING": "1"}, 1, False),
+        ("2.3.0", {"ATTENTION": "paged"}, 16, True),
+        ("3.3.7", {"ATTENTION": "flashdecoding"}, 256, True),
+        ("3.3.7", {"ATTENTION": "flashdecoding-ipex"}, 64, True),
+    ],
+)
+def test_blocks_follow_the_variable_that_the_release_reads(
+    version: str, env: dict[str, str], size: int, read: bool
+) -> None:
+    block = settled("", version=version, env=env).block_size
+    assert block is not None
+    assert block.value == size
+    assert block.position == (PLACE if read else None)
+
+
+def test_blocks_of_models_that_a_release_serves_otherwise() -> None:
+    def size(version: str, name: str, device: str = "L4") -> int:
+        block = settled("", name, device, version).block_size
+        assert block is not None
+        return block.value
+
+    assert [size(version, "google/gemma-2-9b-it") for version in ("2.1.1", "2.2.0", "2.3.1", "2.4.1")] == [
+        16,
+        256,
+        256,
+        1,
+    ]
+    assert [size(version, "microsoft/phi-2", "T4") for version in ("2.3.0", "2.3.1")] == [256, 16]
+
+
+def test_warmup_batch_takes_whole_blocks() -> None:
+    flags = "--max-batch-prefill-tokens 4096 --max-input-tokens 2000 --max-total-tokens 3000"
+    assert settled(flags, env={"ATTENTION": "flashdecoding"}).warmup_tokens == 3 * 3072
+    assert settled(flags, env={"ATTENTION": "paged"}).warmup_tokens == 3 * 3008
+    # Prompts of 2,000, 2,000 and 96 tokens.
+    open_ended = "--max-batch-prefill-tokens 4096 --max-input-tokens 2000"
+    assert settled(open_ended, env={"ATTENTION": "flashdecoding"}).warmup_tokens == 2 * 2048 + 256
+
+
+@pytest.mark.parametrize(
+    ("version", "env", "prefix", "chunked"),
+    [
+        ("2.2.0", {"PREFIX_CACHING": "1", "PREFILL_CHUNKING": "1"}, False, False),
+        ("2.3.1", {"USE_PREFIX_CACHING": "0", "PREFILL_CHUNKING": "1"}, False, False),
+        ("2.3.1", {"PREFIX_CACHING": "0"}, True, False),
+        ("2.4.1", {}, True, False),
+        ("2.4.1", {"PREFILL_CHUNKING": "true"}, True, True),
+        ("3.3.7", {}, True, True),
+        ("3.3.7", {"PREFILL_CHUNKING": "0", "PREFIX_CACHING": "false"}, False, False),
+        ("3.3.7", {"ATTENTION": "paged"}, False, False),
+    ],
+)
+def test_prefixes_and_split_prompts(version: str, env: dict[str, str], prefix: bool, chunked: bool) -> None:
+    found = settled("", version=version, env=env)
+    assert (found.prefix_caching.value, found.chunked_prefill.value) == (prefix, chunked)
+    if version >= "2.4":
+        # A release that splits no prompt serves none longer than its warm-up has seen.
+        assert found.max_model_len_auto is chunked
+        assert found.max_model_len.value == (131072 if chunked else found.max_num_batched_tokens.value)
+
+
+def test_a_variable_of_unknown_value_is_a_gap() -> None:
+    class Unset:
+        value, secret, reason = None, False, "in a ConfigMap that was not read"
+        node = None
+
+    found = parse_argv(
+        ["--model-id", "a/b"], version=from_default("3.3.7", "test"), env={"ATTENTION": Unset(), "OTHER": Unset()}
+    )
+    assert [gap.fact for gap in found.unknown] == ["engine.env.ATTENTION"]
 
 
 def test_prefill_default_where_nothing_is_known_of_the_card() -> None:
