@@ -51,7 +51,8 @@ _EXCHANGES = ("", "none", "deepep", "megamoe", "flashinfer")
 
 class Facts(NamedTuple):
     """What the rules ask about. ``exchange``: --moe-a2a-backend; ``compiled_rules``: a setting is on that only compiled pieces
-    shun (torch.compile, hierarchical cache, offload, determinism, symmetric memory, recorded experts, GGUF)."""
+    shun (torch.compile, hierarchical cache, offload, determinism, symmetric memory, recorded experts, GGUF). ``context``:
+    --attn-cp-size, ``decode_context``: --dcp-size, which came with 0.5.15 and switches graphs off from 0.5.16."""
 
     version: Release
     architecture: str

@@ -88,6 +88,8 @@ def sglang_budget(
     notes = list(dict.fromkeys(note for stage in stages for note in stage.cells.notes))
     if config.attention_data > 1:
         notes.append(f"tokens are those of one of {config.attention_data} attention groups, as the engine prints them")
+    if config.parallel.context > 1:
+        notes.append(f"every rank keeps one of {config.parallel.context} tokens; the engine prints those of a rank")
     return MemoryBudget(
         tuple(_ranks(config, stages, tokens, gpus_per_pod)),
         _capacity(config, stages, tokens),
@@ -272,10 +274,13 @@ def _tokens(stages: list[_Stage]) -> Estimate:
 
 
 def _plan(config: SGLangConfig, stage: _Stage) -> KVPlan:
-    """The full-attention pool as blocks of one page: what limits tokens. Windows and states have pools of their own."""
+    """The full-attention pool as blocks of one page: what limits tokens. Windows and states have pools of their own.
+
+    With decode context parallelism a block holds a page of tokens on each rank of the group (``kv_cache_builder.py``)."""
     page = config.block_size.value if config.block_size else 1
+    shards = config.parallel.context
     per_token = stage.cells
-    length = config.max_model_len.value
+    blocks = ceil_div(config.max_model_len.value, page * shards)
     row: float = per_token.stored or per_token.window
     if stage.compressed is not None:
         row = stage.compressed.full
@@ -285,8 +290,9 @@ def _plan(config: SGLangConfig, stage: _Stage) -> KVPlan:
         layers=layers,
         block_size=page,
         page_bytes=per_token.row * page,
-        blocks_per_request=ceil_div(length, page),
+        blocks_per_request=blocks,
         pages=((per_token.row * page, layers),),
+        shards=shards,
     )
     notes = []
     if per_token.window_layers and per_token.full_layers:
@@ -301,9 +307,9 @@ def _plan(config: SGLangConfig, stage: _Stage) -> KVPlan:
         block_size=page,
         bytes_per_block=max(1, round(row * page)),
         page_bytes=per_token.row * page,
-        bytes_per_token=float(row),
+        bytes_per_token=row / shards,
         groups=(group,) if layers else (),
-        blocks_per_request=ceil_div(length, page),
+        blocks_per_request=blocks,
         notes=tuple(notes),
     )
 
@@ -329,20 +335,23 @@ def _ranks(config: SGLangConfig, stages: list[_Stage], tokens: Estimate, gpus_pe
 
 
 def _capacity(config: SGLangConfig, stages: list[_Stage], tokens: Estimate) -> Capacity:
+    """What the pool of one rank (``tokens``) gives to requests: with decode context parallelism that of each rank holds other
+    tokens of the same requests. Up to 0.5.16 no request is longer than the pool of one rank all the same (``TpModelWorker``)."""
     page = config.block_size.value if config.block_size else 1
+    shards = config.parallel.context
     length = max(1, config.max_model_len.value)
     limit = max(config.derived_max_model_len, length)
     row = max(
         stage.compressed.full if stage.compressed else stage.cells.stored or stage.cells.window for stage in stages
     )
+    held = Estimate(tokens.low * shards, tokens.expected * shards, tokens.high * shards, tokens.basis)
+    most = held if config.version >= (0, 5, 17) else tokens
     return Capacity(
-        kv_tokens=tokens,
-        max_concurrency=(tokens.low / length, tokens.expected / length, tokens.high / length),
-        longest_request=Estimate(
-            min(tokens.low, limit), min(tokens.expected, limit), min(tokens.high, limit), tokens.basis
-        ),
+        kv_tokens=held,
+        max_concurrency=(held.low / length, held.expected / length, held.high / length),
+        longest_request=Estimate(min(most.low, limit), min(most.expected, limit), min(most.high, limit), tokens.basis),
         blocks=Estimate(tokens.low // page, tokens.expected // page, tokens.high // page, tokens.basis),
-        bytes_per_request=int(row * length),
+        bytes_per_request=int(row * length / shards),
     )
 
 

@@ -59,6 +59,13 @@ def attention_ranks(config: SGLangConfig) -> int:
     return max(1, config.parallel.tensor // (config.attention_data * config.attention_context))
 
 
+def head_ranks(config: SGLangConfig) -> int:
+    """Ranks that share the KV heads of one attention layer: from 0.5.18 the ranks of a decode context group hold the same heads
+    (``ModelConfig.get_num_kv_heads``), for every one keeps its own part of the tokens."""
+    ranks = attention_ranks(config)
+    return max(1, ranks // config.parallel.context) if config.version >= (0, 5, 18) else ranks
+
+
 def cells(
     model: ModelArchitecture, config: SGLangConfig, stage: range, draft: ModelArchitecture | None = None
 ) -> Cells:
@@ -86,7 +93,7 @@ def cells(
             reach = attention.window if isinstance(attention, SlidingWindow) else attention.chunk
             size = max(size, reach)
         elif isinstance(attention, (FullAttention, SlidingWindow, ChunkedLocal)):
-            each = head_bytes(attention, config, ranks)
+            each = head_bytes(attention, config, head_ranks(config))
             if isinstance(attention, FullAttention) and attention.indexer_dim:
                 each += index_bytes(attention, config)
                 apart += count * index_bytes(attention, config)
@@ -130,7 +137,8 @@ def element_bytes(elements: int, dtype: str) -> int:
 
 def latent_bytes(attention: LatentAttention, config: SGLangConfig, sparse: bool) -> tuple[int, int]:
     """(charged, stored) bytes of one token in one MLA layer, the same on every tensor rank. The indexer's keys are FP8 with
-    a scale per 128; up to 0.5.17 every layer of a sparse model is charged for one, and FP8 rows without their scales."""
+    a scale per 128; up to 0.5.17 every layer of a sparse model is charged for one, and FP8 rows without their scales. From
+    0.5.22 each rank of a decode context group keeps the indexer's keys of all tokens."""
     dtype = config.kv_cache_dtype.value
     plain = element_bytes(attention.kv_lora_rank + attention.rope_dim, dtype)
     indexer = pooled = 0
@@ -140,6 +148,8 @@ def latent_bytes(attention: LatentAttention, config: SGLangConfig, sparse: bool)
         if attention.index_ratio > 1:  # GLM-5.3-Flash: what is charged follows what is kept from 0.5.22
             pooled = -(-indexer // attention.index_ratio)
             indexer = pooled if config.version >= (0, 5, 22) else indexer
+    if config.version >= (0, 5, 22):
+        indexer, pooled = indexer * config.parallel.context, pooled * config.parallel.context
     if not sparse or config.raw_sparse_rows or not dtype.startswith("fp8"):
         return plain + indexer, plain + pooled
     charged = _PACKED_LATENT if config.version >= (0, 5, 18) else plain
@@ -219,14 +229,16 @@ def _block_draft(
         return 0, ()
     drafted = draft.num_layers if draft is not None else BLOCK_DRAFT_LAYERS
     note = () if draft is not None else (f"the draft model is not known: the cache of {drafted} layers is assumed",)
+    # A block draft keeps every token on every rank of a decode context group.
+    copies = config.parallel.context if config.version >= (0, 5, 17) else 1
     if config.version < (0, 5, 18):
-        return -(-full * (layers + drafted) // layers) - full, note
+        return -(-full * (layers + drafted * copies) // layers) - full, note
     ranks = attention_ranks(config)
     if draft is None:
         each = element_bytes(max(1, BLOCK_DRAFT_HEADS // ranks) * 2 * BLOCK_DRAFT_DIM, config.kv_cache_dtype.value)
-        return drafted * each, note
+        return drafted * each * copies, note
     own = 0
     for layer in draft.layers:
         if isinstance(layer.attention, (FullAttention, SlidingWindow, ChunkedLocal)):
             own += head_bytes(layer.attention, config, ranks)
-    return own, note
+    return own * copies, note

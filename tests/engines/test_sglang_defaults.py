@@ -294,6 +294,18 @@ def test_speculation_limits_requests() -> None:
     assert (found.draft_steps, found.draft_topk, found.draft_tokens) == (3, 1, 4)
 
 
+def test_prefill_graphs_beside_context_parallelism() -> None:
+    """Splitting the prompt switches them off in every release that has them, splitting the cache from 0.5.16."""
+
+    def captured(flags: str, version: str) -> bool:
+        return bool(settle(f"--tp-size 4 {flags}", version).prefill_graph_sizes)
+
+    versions = ("0.5.15", "0.5.16", "0.5.23")
+    assert [captured("", version) for version in versions] == [True, True, True]
+    assert [captured("--dcp-size 2", version) for version in versions] == [True, False, False]
+    assert [captured("--attn-cp-size 2", version) for version in versions] == [False, False, False]
+
+
 def test_page_size() -> None:
     assert settle("--attention-backend flashmla --page-size 1", "0.5.12").block_size.value == 64  # type: ignore[union-attr]
     assert settle("--page-size 16", "0.5.12").block_size.value == 16  # type: ignore[union-attr]

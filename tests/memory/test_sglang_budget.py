@@ -92,6 +92,52 @@ def test_attention_data_copies_attention_and_gives_each_group_its_pool() -> None
     assert any("8 attention groups" in note for note in split_up.notes)
 
 
+def test_decode_context_ranks_keep_different_tokens_of_the_same_requests() -> None:
+    """DeepSeek-V3's latent cache is whole on every rank without it; a pool of 10 GiB is given so that nothing else differs."""
+    line = "--tp-size 8 --context-length 32768 --page-size 64"
+    plain, split_up, early = (
+        budget("deepseek-ai/DeepSeek-V3", "H200", line + more, version, gpus=8, kv_cache_memory=10 * GIB)
+        for more, version in (("", "0.5.23"), (" --dcp-size 4", "0.5.23"), (" --dcp-size 4", "0.5.16"))
+    )
+    assert plain.capacity is not None
+    assert split_up.capacity is not None
+    assert early.capacity is not None
+    tokens = (10 * GIB // 70_272 - 64) // 64 * 64
+    assert plain.capacity.kv_tokens.expected == tokens
+    assert split_up.capacity.kv_tokens.expected == early.capacity.kv_tokens.expected == 4 * tokens
+    assert split_up.capacity.blocks.expected == tokens // 64
+    assert split_up.capacity.max_concurrency[1] == pytest.approx(4 * tokens / 32768)
+    assert plain.capacity.longest_request.expected == early.capacity.longest_request.expected == tokens
+    assert split_up.capacity.longest_request.expected == 163_840  # the model's own
+    assert any("one of 4 tokens" in note for note in split_up.notes)
+    plan = split_up.ranks[0].kv
+    assert plan is not None
+    assert (plan.block_size, plan.blocks_per_request, plan.bytes_per_token) == (64, 32768 // 256, 70_272 / 4)
+
+
+def test_heads_of_decode_context_ranks() -> None:
+    """Eight KV heads over eight ranks: from 0.5.18 the four ranks of a group keep the same four heads."""
+
+    def cell(version: str) -> int:
+        plan = budget("Qwen/Qwen3-8B", "H100-80GB", "--tp-size 8 --dcp-size 4", version, gpus=8).ranks[0].kv
+        assert plan is not None
+        return plan.bytes_per_block
+
+    assert [cell("0.5.17"), cell("0.5.18")] == [36 * 1 * 256 * 2, 36 * 4 * 256 * 2]
+
+
+def test_indexer_keys_of_decode_context_ranks() -> None:
+    """From 0.5.22 each rank keeps the 132 bytes of all tokens, beside 1,152 of its own, in 61 layers."""
+
+    def cell(version: str) -> int:
+        line = "--tp-size 8 --dcp-size 4 --kv-cache-dtype bfloat16"
+        plan = budget("deepseek-ai/DeepSeek-V3.2-Exp", "H200", line, version, gpus=8).ranks[0].kv
+        assert plan is not None
+        return plan.bytes_per_block
+
+    assert [cell("0.5.21"), cell("0.5.22")] == [64 * 61 * (1152 + 132), 64 * 61 * (1152 + 4 * 132)]
+
+
 def test_experts_weigh_the_same_whether_split_or_spread() -> None:
     sizes = [
         budget("Qwen/Qwen3-235B-A22B", "H200", f"--tp-size 8 --ep-size {experts}", gpus=8)
