@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planner.provenance import Fact, Position, Provenance, Unknown, assumed, from_file
 from planner.record import NamedTuple, dataclass, field
 from planner.settings import ModelNames, Settings
+from planner.workloads.workload import EnvVar
 
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator, Choice
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from planner.requirement import Requirement
     from planner.workloads.extract import Extraction
     from planner.workloads.objects import Objects
-    from planner.workloads.workload import Container, EnvVar, Pod, Workload
+    from planner.workloads.workload import Container, Pod, Workload
 
 
 #: Engines whose budgets count a draft model.
@@ -285,11 +286,17 @@ def _engine_config(
 
 
 def _environment(container: Container, start: EngineStart) -> dict[str, EnvVar | Fact[str]]:
-    """The container's variables, with those that its start script sets laid over them."""
-    found: dict[str, EnvVar | Fact[str]] = dict(container.env)
+    """The container's variables, with those that its start script sets laid over them, and without those that it unsets."""
+    found: dict[str, EnvVar | Fact[str]] = {
+        name: entry for name, entry in container.env.items() if name not in start.removed
+    }
     for name, word in start.environment:
-        if word.known and word.position is not None:
+        if not word.known:
+            found[name] = EnvVar(name, None, container.node, f"set by the start script: {word.reason}")
+        elif word.position is not None:
             found[name] = from_file(word.text, word.position)
+        else:
+            found[name] = Fact(word.text, Provenance("derived", "the start script"))
     return found
 
 

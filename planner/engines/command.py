@@ -26,7 +26,8 @@ class Start(NamedTuple):
     """One program start. ``words[0]`` is the program, wrappers such as ``exec`` and ``env`` already taken off.
 
     ``certain``: no condition that cannot be told decides whether it is reached. ``environment``: variables that the
-    script itself sets for it. ``whole``: the word that held a whole command line in one element. ``entrypoint``: the
+    script itself sets for it; ``removed``: those that it takes away; ``sourced``: what may set any other (a file that is read
+    into the shell and not among the inputs). ``whole``: the word that held a whole command line in one element. ``entrypoint``: the
     words are arguments of the image's own entrypoint, and no program stands before them. ``background``: the script goes on
     while it runs (``&``).
     """
@@ -38,6 +39,8 @@ class Start(NamedTuple):
     whole: Field | None = None
     entrypoint: bool = False
     background: bool = False
+    removed: tuple[str, ...] = ()
+    sourced: str = ""
 
     @property
     def texts(self) -> list[str]:

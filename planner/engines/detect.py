@@ -22,8 +22,9 @@ class EngineStart(NamedTuple):
 
     ``command_line`` holds the words after the program (for ``vllm serve M --x``: ``M --x``). ``confidence`` is ``high``,
     ``medium`` or ``low``; ``reason`` says what tells it. ``certain`` is False where a condition decides that cannot be
-    told. ``environment`` are the variables that a start script sets, ``files`` the texts that it writes, by path.
-    ``background``: the script goes on while it runs, so that what it starts next runs beside it.
+    told. ``environment`` are the variables that a start script sets, ``removed`` those that it takes away, ``sourced`` what
+    may set any other of them unseen; ``files`` the texts that it writes, by path. ``background``: the script goes on while it
+    runs, so that what it starts next runs beside it.
     """
 
     engine: str
@@ -35,6 +36,8 @@ class EngineStart(NamedTuple):
     environment: tuple[tuple[str, Word], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     background: bool = False
+    removed: tuple[str, ...] = ()
+    sourced: str = ""
 
 
 class Detection(NamedTuple):
@@ -101,9 +104,19 @@ def _engine_start(
     engine = match.engine
     if engine == "vllm" and any(word.text == "--omni" for word in line.words):
         engine = "vllm-omni"
-    environment = tuple((name, to_word(value)) for name, value in start.environment)
     reason = match.reason or f"the command starts {match.program}"
-    return EngineStart(engine, line, match.program, reason, "high", start.certain, environment, files, start.background)
+    found = EngineStart(
+        engine, line, match.program, reason, certain=start.certain, files=files, background=start.background
+    )
+    return _with_environment(found, start)
+
+
+def _with_environment(engine: EngineStart, start: Start) -> EngineStart:
+    return engine._replace(
+        environment=tuple((name, to_word(value)) for name, value in start.environment),
+        removed=start.removed,
+        sourced=start.sourced,
+    )
 
 
 def _without_repetition(engines: Sequence[EngineStart]) -> list[EngineStart]:
@@ -437,7 +450,7 @@ def _by_image(container: Container, starts: Sequence[Start], variables: Variable
         )
         line = CommandLine(words, shell=start.shell)
         reason = f"the image is {engine}'s, and the command is a script that is not among the inputs"
-        return [EngineStart(engine, line, start.texts[0], reason, "low", start.certain)]
+        return [_with_environment(EngineStart(engine, line, start.texts[0], reason, "low", start.certain), start)]
     texts = start.texts
     first = 0
     if texts[:2] == ["vllm", "serve"]:
@@ -450,7 +463,7 @@ def _by_image(container: Container, starts: Sequence[Start], variables: Variable
     if engine:
         line = start.command_line(variables, first)
         reason = f"the arguments are {engine}'s, while the image tells nothing"
-        return [EngineStart(engine, line, "", reason, "medium", start.certain)]
+        return [_with_environment(EngineStart(engine, line, "", reason, "medium", start.certain), start)]
     return []
 
 
@@ -470,7 +483,8 @@ def _by_entrypoint(start: Start, variables: Variables, image: str, engine: str, 
             "$@", position, False, "image", "the image's own entrypoint may add arguments that are not seen here"
         )
         line = line._replace(words=(unseen, *line.words))
-    return [EngineStart(engine, line, "", f"the image's own entrypoint is {engine}'s", confidence, start.certain)]
+    reason = f"the image's own entrypoint is {engine}'s"
+    return [_with_environment(EngineStart(engine, line, "", reason, confidence, start.certain), start)]
 
 
 def _engine_of_flags(texts: Sequence[str], words: Sequence[Field]) -> str:

@@ -96,6 +96,7 @@ class Interpreter:
         self._positional: Value = Array([])
         self._zero: Field = []
         self._exported: dict[str, None] = {}
+        self._exports_all = False  # set -a
         self._functions: dict[str, tuple[Command, Script]] = {}
         self._journals: list[dict[str, Value | None]] = []
         self._stop = ""  # exec, exit, return, break or continue
@@ -428,6 +429,11 @@ class Interpreter:
             return False
         word = command.words[0]
         return script.text[word.start : word.end] in ("true", ":", "false")
+
+    def _source(self, what: str) -> None:
+        """Notes what may set variables unseen; a file that only sets paths gives way to any other."""
+        if not self._sourced or _sets_paths_only(self._sourced):
+            self._sourced = what
 
     # -- variables -----------------------------------------------------------------------------------------------------
 
@@ -981,6 +987,8 @@ class Interpreter:
     def _assign(self, assignment: Assignment, script: Script) -> None:
         name = assignment.name
         value = self._value_of(assignment, script)
+        if self._exports_all:
+            self._exported[name] = None
         if assignment.subscript:
             self._set(name, self._with_element(name, assignment.subscript, value))
             return
@@ -1017,7 +1025,11 @@ class Interpreter:
                 self._assign(word, script)
                 name = word.name
             else:
-                name = text_of(self._single(word, script))
+                field = self._single(word, script)
+                name = text_of(field)
+                if export and not is_known(field):
+                    self._source(f"what {name[:60]} stands for")
+                    continue
                 if name.startswith("-"):
                     export = export or "x" in name
                     if "A" in name:
@@ -1078,21 +1090,32 @@ class Interpreter:
             return
         self._spend(50 + len(words))
         environment: dict[str, Field] = {}
-        if len(self._exported) <= 200:
-            for name in self._exported:
-                value = self._values.get(name)
+        removed: list[str] = []
+        if len(self._values) + len(prefix) <= 2_000:
+            self._spend(len(self._values) // 4)
+            # What comes from outside is in the environment already, and stays there with its new value.
+            passed = {
+                name: value for name, value in self._values.items() if name in self._exported or name in self._outer
+            }
+            for name, value in {**passed, **prefix}.items():
                 if isinstance(value, list):
                     environment[name] = value
                 elif isinstance(value, Unknowable):
                     environment[name] = [Piece(f"${name}", UNKNOWN, None, 0, "script", value.reason)]
-            for name, given in prefix.items():
-                if isinstance(given, list):
-                    environment[name] = given
-                elif isinstance(given, Unknowable):
-                    environment[name] = [Piece(f"${name}", UNKNOWN, None, 0, "script", given.reason)]
+            removed = [
+                name for name, value in self._values.items() if isinstance(value, Unset) and name not in environment
+            ]
         certain = self._uncertain == 0 and not self._may_have_left
         self.starts.append(
-            Start(tuple(words), certain, tuple(environment.items()), shell=True, background=self._background)
+            Start(
+                tuple(words),
+                certain,
+                tuple(environment.items()),
+                shell=True,
+                background=self._background,
+                removed=tuple(removed),
+                sourced="" if _sets_paths_only(self._sourced) else self._sourced,
+            )
         )
 
     def _file(self, path: str) -> Field | None:
@@ -1208,6 +1231,10 @@ class Interpreter:
     def _do_set(self, words: list[Field], texts: list[str], script: Script, redirects: Sequence[Redirect]) -> int:
         at = 1
         while at < len(texts) and len(texts[at]) > 1 and texts[at][0] in "-+" and texts[at] != "--":
+            if "a" in texts[at].rstrip("o")[1:] or (
+                texts[at].endswith("o") and texts[at + 1 : at + 2] == ["allexport"]
+            ):
+                self._exports_all = texts[at][0] == "-"
             at += 2 if texts[at].endswith("o") else 1
         if at < len(texts):
             self._set("@", Array(words[at + 1 :] if texts[at] == "--" else words[at:]))
@@ -1266,7 +1293,7 @@ class Interpreter:
                 text.append(Piece(" ", KNOWN, None, 0, "script"))
             text.extend(word)
         if any(piece.state == UNKNOWN and piece.text.lstrip().startswith(("$(", "`")) for piece in text[:1]):
-            self._sourced = "a command whose output the script evaluates"
+            self._source("a command whose output the script evaluates")
             return ORDINARY
         return self._inner(text)
 
@@ -1275,7 +1302,7 @@ class Interpreter:
             return ORDINARY
         text = self._file(texts[1]) if is_known(words[1]) else None
         if text is None:
-            self._sourced = texts[1][:80]
+            self._source(texts[1][:80])
             return ORDINARY
         return self._inner(text)
 
@@ -1324,6 +1351,15 @@ _IGNORED_NAMES = (
     "stat sync dd"
 )
 _IGNORED = frozenset(_IGNORED_NAMES.split())
+
+
+#: Files that activate an installation (virtual environments, conda, oneAPI, Ascend's toolkit) or a login shell.
+_PATH_FILES = ("activate", "conda.sh", "setvars.sh", "set_env.sh", "profile", ".profile", "bashrc", ".bashrc")
+
+
+def _sets_paths_only(sourced: str) -> bool:
+    """Whether a file that is read into the shell is one that sets paths, and nothing that an engine reads."""
+    return sourced.rpartition("/")[2] in _PATH_FILES
 
 
 def _as_script_text(piece: Piece) -> Piece:

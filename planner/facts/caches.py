@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from planner.facts.environment import is_true, variable
+from planner.facts.environment import is_true, stated, variable
 from planner.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -57,12 +57,9 @@ def downloads(plan: Plan) -> bool:
         return False
     if any(mount.path.strip("/") == name for mount in container.mounts):  # a folder below the working directory
         return False
-    stated = {**container.env, **dict(plan.start.environment if plan.start is not None else ())}
     # A switch whose value is not known may be on.
-    return not any(
-        not item.known or is_true(item.text)
-        for item in (variable(plan, switch) for switch in _OFFLINE if switch in stated)
-    )
+    switches = (stated(plan, name) for name in _OFFLINE)
+    return not any(item is not None and (not item.known or is_true(item.text)) for item in switches)
 
 
 def hub_cache(plan: Plan, user: User | None) -> Cache:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import stated
 from planner.facts.places import key_position
 from planner.facts.secrets import literal_secrets
 from planner.facts.serving import serving_facts
@@ -118,9 +119,10 @@ def _told_cpu(plan: Plan, container: Container, positions: dict[str, Position]) 
         if place is not None:
             positions["container.told_cpu"] = place
         return "--device cpu"
-    variable = container.env.get("VLLM_TARGET_DEVICE")
-    if variable is not None and (variable.value or "").strip().lower() == "cpu":
-        positions["container.told_cpu"] = variable.node.position
+    variable = stated(plan, "VLLM_TARGET_DEVICE")
+    if variable is not None and variable.text.strip().lower() == "cpu":
+        if variable.position is not None:
+            positions["container.told_cpu"] = variable.position
         return "VLLM_TARGET_DEVICE=cpu"
     return ""
 

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from planner.engines.image_users import ImageUser
     from planner.plan import Plan
     from planner.provenance import Position
+    from planner.workloads.workload import Container
+
+#: Characters of a container's command and scripts that are looked at.
+_MOST_TEXT = 200_000
 
 
 class Variable(NamedTuple):
@@ -27,28 +31,56 @@ class Variable(NamedTuple):
         return bool(self.text) or not self.known
 
 
+def stated(plan: Plan, name: str) -> Variable | None:
+    """What the start script or else the manifest says of a variable; None where neither names it."""
+    start, container = plan.start, plan.container
+    if start is not None:
+        for exported, word in reversed(start.environment):
+            if exported == name:
+                if word.known:
+                    return Variable(word.text, True, word.position)
+                reason = f"the start script sets {name} to something that is not known"
+                return Variable("", False, word.position, reason)
+        if name in start.removed:
+            return Variable("")
+    entry = container.env.get(name) if container is not None else None
+    if entry is None:
+        return None
+    if entry.value is None:
+        return Variable("", False, entry.node.position, f"{name} is {entry.reason}")
+    return Variable(entry.value, True, entry.node.position)
+
+
+def unseen(plan: Plan) -> str:
+    """What may set variables of the engine and is not among the inputs; empty where nothing does."""
+    sources = plan.container.env_unknown if plan.container is not None else ()
+    if sources:
+        return f"{', '.join(sources[:3])} is not among the files that were read"
+    sourced = plan.start.sourced if plan.start is not None else ""
+    return f"the start script reads {sourced}, which is not among the files that were read" if sourced else ""
+
+
 def variable(plan: Plan, name: str, image: ImageUser | None = None) -> Variable:
     """The variable as the engine sees it; ``image`` stands for the variables of the image."""
-    for exported, word in reversed(plan.start.environment) if plan.start is not None else ():
-        if exported == name:
-            if word.known:
-                return Variable(word.text, True, word.position)
-            return Variable("", False, word.position, f"the start script sets {name} to something that is not known")
-    container = plan.container
-    if container is None:
+    if plan.container is None:
         return Variable("", False, None, "there is no container")
-    stated = container.env.get(name)
-    if stated is not None:
-        if stated.value is None:
-            return Variable("", False, stated.node.position, f"{name} is {stated.reason}")
-        return Variable(stated.value, True, stated.node.position)
-    if container.env_unknown:
-        source = container.env_unknown[0]
-        return Variable("", False, None, f"{source} is not among the files that were read and may set {name}")
+    found = stated(plan, name)
+    if found is not None:
+        return found
+    source = unseen(plan)
+    if source:
+        return Variable("", False, None, f"{source} and may set {name}")
     for own, text in image.variables if image is not None else ():
         if own == name:
             return Variable(text)
     return Variable("")
+
+
+def script_text(container: Container) -> str:
+    """The container's command, with the mounted files that it names: what a search for a word must look at."""
+    words = "\n".join(arg.text for arg in container.words)[:_MOST_TEXT]
+    files = (node.text for mount in container.mounts for path, node in mount.files if path.rpartition("/")[2] in words)
+    return "\n".join((words, *files))[:_MOST_TEXT]
 
 
 def is_true(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import stated, unseen
 from planner.facts.ports import engine_port, serves
 from planner.provenance import Unknown
 
@@ -23,13 +24,14 @@ def exposure_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
     variable = _KEYS.get(engine.engine)
     if variable is None or container is None or pod is None or plan.objects is None or not serves(plan):
         return {"openings": []}
-    if "api-key" in engine.flags or (variable and variable in container.env):
+    key = stated(plan, variable) if variable else None
+    if "api-key" in engine.flags or (key is not None and key.maybe_set):
         return {"openings": []}
     for service in plan.objects.reach.services_of(pod):
         if not _to_the_engine(plan, service):
             continue
         for opening in plan.objects.reach.openings_of(service):
-            if variable and container.env_unknown:
+            if variable and unseen(plan):
                 return {}
             positions["container.openings[0]"] = (opening.node.get("metadata", "name") or opening.node).position
             option = f"--api-key (or {variable} from a Secret)" if variable else "--api-key"
@@ -39,10 +41,9 @@ def exposure_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
 
 def exposure_gaps(plan: Plan, facts: dict[str, Any]) -> tuple[Unknown, ...]:
     """Why it is not known whether there is a key."""
-    container = plan.container
-    if container is None or "openings" in facts.get("container", {}):
+    if plan.container is None or "openings" in facts.get("container", {}):
         return ()
-    reason = f"{', '.join(container.env_unknown[:3])} is not among the files that were read and may define a key"
+    reason = f"{unseen(plan)} and may define a key"
     return (Unknown("container.api_key", reason, "lint the file that defines it along", plan.position),)
 
 

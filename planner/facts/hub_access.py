@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import script_text, stated, unseen
+
 if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.provenance import Position
@@ -16,6 +18,8 @@ _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HUGGINGFACE_T
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 _OTHER_HUBS = ("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE")
 _TRUE = ("1", "true", "yes", "on")
+#: Words of a command that gives the hub library a token otherwise.
+_LOGINS = ("hf auth login", "huggingface-cli login", "login(", "--hf-token")
 _HUB_ID = r"(?a)[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}"
 _COMMIT = r"[0-9a-f]{7,40}"
 #: Words of a command that fetches a model, with a token of its own or without.
@@ -41,46 +45,47 @@ def _fetched(plan: Plan, container: Container, reference: str) -> bool:
     name = reference.removeprefix("hf://").partition(":")[0].partition("@")[0]
     if not re.fullmatch(_HUB_ID, name):
         return False
-    if any(_is_set(container, variable) for variable in (*_OFFLINE, *_OTHER_HUBS)):
+    if any(_is_set(plan, variable) for variable in (*_OFFLINE, *_OTHER_HUBS)):
         return False
-    endpoint = container.env.get("HF_ENDPOINT")
-    if (
-        endpoint is not None
-        and "huggingface.co" not in (endpoint.value or "")
-        and "hf-mirror" not in (endpoint.value or "")
-    ):
+    endpoint = stated(plan, "HF_ENDPOINT")
+    if endpoint is not None and not any(host in endpoint.text for host in ("huggingface.co", "hf-mirror")):
         return False
     local = any(mount.path.strip("/") == name for mount in container.mounts)
     return not local and plan.engine.get("load-format") not in ("runai_streamer", "tensorizer")
 
 
-def _is_set(container: Container, name: str) -> bool:
+def _is_set(plan: Plan, name: str) -> bool:
     """Whether a switch is on, or may be."""
-    variable = container.env.get(name)
-    return variable is not None and (variable.value is None or variable.value.strip().lower() in _TRUE)
+    variable = stated(plan, name)
+    return variable is not None and (not variable.known or variable.text.strip().lower() in _TRUE)
 
 
 def _gated(plan: Plan, container: Container, pod: Pod, positions: dict[str, Position]) -> list[dict[str, Any]]:
-    if not plan.gated or plan.model is None or container.env_unknown:
+    if not plan.gated or plan.model is None or unseen(plan):
         return []
-    empty = ""
+    empty, place = "", None
     for name in _TOKENS:
-        variable = container.env.get(name)
+        variable = stated(plan, name)
         if variable is None:
             continue
-        if variable.value is None or variable.value.strip():
+        if variable.maybe_set and (not variable.known or variable.text.strip()):
             return []
-        empty = empty or name
-    texts = " ".join(arg.text for arg in container.words)[:200_000]
-    if any(word in texts for word in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "hf auth login", "huggingface-cli login")):
+        if not empty:
+            empty, place = name, variable.position
+    texts = script_text(container)
+    if any(word in texts for word in _LOGINS):
+        return []
+    # A script may hand a token on in a way that is not followed; one that it sets to nothing it does not.
+    by_script = plan.start is not None and any(name in _TOKENS for name, _ in plan.start.environment)
+    if not by_script and any(word in texts for word in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")):
         return []
     # A Secret that is mounted may be the token's file, wherever HF_HOME or the script points.
     if any(mount.kind in ("secret", "projected", "csi") for mount in container.mounts):
         return []
     if "env-file" in texts or _filled_before(container, pod):
         return []
-    if empty:
-        positions["container.gated_downloads[0]"] = container.env[empty].node.position
+    if place is not None:
+        positions["container.gated_downloads[0]"] = place
     elif plan.engine.model is not None and plan.engine.model.position:
         positions["container.gated_downloads[0]"] = plan.engine.model.position
     return [{"model": plan.model.id, "empty": empty}]
@@ -95,8 +100,7 @@ def _filled_before(container: Container, pod: Pod) -> bool:
             continue
         if any(name in other.env for name in _TOKENS) or (other.init and volumes & {m.volume for m in other.mounts}):
             return True
-        words = " ".join(arg.text for arg in other.words)[:200_000]
-        if other.init and any(word in words for word in _FETCHES):
+        if other.init and any(word in script_text(other) for word in _FETCHES):
             return True
     return False
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import stated
 from planner.facts.ports import engine_port, serves
 
 if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.provenance import Position
-    from planner.workloads.workload import Container, Probe
+    from planner.workloads.workload import Probe
 
 #: From this release on SGLang's ``/health`` generates a token, and looks for it once a second (http_server.py; the releases
 #: before answer it from the HTTP server alone, as they all do without ``SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION``).
@@ -32,7 +33,7 @@ def probe_timeout_facts(plan: Plan, positions: dict[str, Position]) -> dict[str,
             continue
         if port is not None and probe.port.isdecimal() and int(probe.port) != port.value:
             continue  # something else answers, or nothing: see ports
-        generates = plan.engine.engine == "sglang" and _generates(plan, container, probe)
+        generates = plan.engine.engine == "sglang" and _generates(plan, probe)
         never = generates and probe.timeout <= 1
         # While the engine starts it has nothing else to do; only an answer that cannot come in time matters then.
         enough = (_GENERATING if generates else _BUSY) if kind != "startup" or never else 0
@@ -50,13 +51,13 @@ def probe_timeout_facts(plan: Plan, positions: dict[str, Position]) -> dict[str,
     return {"probe_timeouts": []}
 
 
-def _generates(plan: Plan, container: Container, probe: Probe) -> bool:
+def _generates(plan: Plan, probe: Probe) -> bool:
     path = "/" + probe.path.partition("?")[0].strip("/")
     if path not in _HEALTH_PATHS:
         return False
     if path == "/health_generate":
         return True
-    switch = container.env.get("SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION")
-    if switch is not None and (switch.value is None or switch.value.strip().lower() in ("0", "false", "no", "n")):
+    switch = stated(plan, "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION")
+    if switch is not None and (not switch.known or switch.text.strip().lower() in ("0", "false", "no", "n")):
         return False
     return plan.engine.version_key >= _GENERATES_SINCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import stated
 from planner.facts.flag_tables import TITLES
 
 if TYPE_CHECKING:
@@ -27,13 +28,14 @@ def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[s
     if container is None or pod is None or plan.engine.engine not in _VARIABLES:
         return {"colliding_variables": []}
     found: list[dict[str, Any]] = []
-    own = container.env.get("VLLM_PORT")
-    if own is not None and own.value is not None and _taken_twice(plan, own.value):
-        positions[f"container.colliding_variables[{len(found)}]"] = own.node.position
+    own = stated(plan, "VLLM_PORT")
+    if own is not None and own.text and _taken_twice(plan, own.text):
+        if own.position is not None:
+            positions[f"container.colliding_variables[{len(found)}]"] = own.position
         found.append(
             {
                 "variable": "VLLM_PORT",
-                "cause": f"VLLM_PORT is set to {own.value.strip()}, the port of the API",
+                "cause": f"VLLM_PORT is set to {own.text.strip()}, the port of the API",
                 "effect": "vLLM takes VLLM_PORT for its internal port and binds it first: address already in use",
                 "remedy": "Give the variable another name, or another port.",
             }
@@ -41,7 +43,7 @@ def service_variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[s
     if plan.objects is None or (pod.spec is not None and pod.spec.boolean("enableServiceLinks") is False):
         return {"colliding_variables": found}
     reach = plan.objects.reach
-    taken = [name for name in _VARIABLES[plan.engine.engine] if name not in container.env and _reads(plan, name)]
+    taken = [name for name in _VARIABLES[plan.engine.engine] if stated(plan, name) is None and _reads(plan, name)]
     for variable, service in ((name, service) for name in taken for service in reach.setting(name)):
         if not _injected(plan, service):
             continue

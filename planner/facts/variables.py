@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import script_text
 from planner.facts.flag_tables import TITLES, Tables, tables
 
 if TYPE_CHECKING:
@@ -31,10 +32,14 @@ def variable_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
     if known is None or container is None or engine.engine not in _OWN:
         return {}
     found: list[dict[str, Any]] = []
-    for name, entry in container.env.items():
+    places = {name: entry.node.position for name, entry in container.env.items()}
+    for name, word in plan.start.environment if plan.start is not None else ():
+        if word.position is not None:
+            places[name] = word.position
+    for name, place in places.items():
         issue = _issue(plan, known, container, name)
         if issue is not None:
-            positions[f"engine.ignored_variables[{len(found)}]"] = entry.node.position
+            positions[f"engine.ignored_variables[{len(found)}]"] = place
             found.append({"name": name, "engine": TITLES[engine.engine], "depends": False, **issue})
     return {"ignored_variables": found}
 
@@ -104,7 +109,7 @@ def _mistaken(known: Tables, engine: str, name: str) -> dict[str, Any] | None:
 
 def _mentioned(container: Container, name: str) -> bool:
     """Whether the container's own command or another variable uses the variable."""
-    pattern = re.compile(rf"\$[({{]?{re.escape(name)}\b|\b{re.escape(name)}\b")
-    texts = [arg.text for arg in container.words]
+    pattern = re.compile(rf"\b{re.escape(name)}\b")
+    texts = [script_text(container)]
     texts += [entry.value for entry in container.env.values() if entry.value and entry.name != name]
     return any(pattern.search(text[:200_000]) for text in texts)

@@ -210,6 +210,56 @@ def test_exported_variables_reach_the_start() -> None:
     assert environment == {"VLLM_USE_V1": "0", "OTHER": "1"}
 
 
+def told(script: str, **env: str) -> tuple[dict[str, str | None], tuple[str, ...], str]:
+    """What a start has: its variables (None: set, and not known to what), those taken away, and what may set others."""
+    start = detect(container(["sh", "-c", script], env=env)).engines[0]
+    environment = {name: value.text if value.known else None for name, value in start.environment}
+    return environment, start.removed, start.sourced
+
+
+@pytest.mark.parametrize(
+    ("script", "environment"),
+    [
+        ("export A=$(cat /t) B=1\nvllm serve m", {"A": None, "B": "1"}),
+        ("A=$(cat /t) vllm serve m", {"A": None}),
+        ("env A=$(cat /t) B=1 vllm serve m", {"A": None, "B": "1"}),
+        ("A=1\nvllm serve m", {}),
+        ("A=1\nexport A\nvllm serve m", {"A": "1"}),
+        ("read -r A < /t\nexport A\nvllm serve m", {"A": None}),
+        ("set -a\nA=1\nset +a\nB=2\nvllm serve m", {"A": "1"}),
+        ("set -euo pipefail -o allexport\nA=1\nvllm serve m", {"A": "1"}),
+        ("set -o errexit\nA=1\nvllm serve m", {}),
+        ("if [ -f /t ]; then export A=1; fi\nvllm serve m", {"A": None}),
+        ("(export A=1)\nvllm serve m", {}),
+        ("OUTER=2\nvllm serve m", {"OUTER": "2"}),
+        ("cat > /s.sh <<'EOF'\nexport A=$(cat /t)\nexec vllm serve m\nEOF\nbash /s.sh", {"A": None}),
+    ],
+)
+def test_what_a_start_finds_in_its_environment(script: str, environment: dict[str, str | None]) -> None:
+    assert told(script, OUTER="1") == (environment, (), "")
+
+
+@pytest.mark.parametrize(
+    ("script", "sourced"),
+    [
+        ("source /vault/secrets/env\nvllm serve m", "/vault/secrets/env"),
+        ("set -a; . /run/env; set +a\nvllm serve m", "/run/env"),
+        ("eval $(vault read x)\nvllm serve m", "a command whose output the script evaluates"),
+        ("export $(cat /run/env | xargs)\nvllm serve m", "what $(cat /run/env | xargs) stands for"),
+        ("source /opt/venv/bin/activate\nvllm serve m", ""),
+        ("source /run/env\nsource /opt/venv/bin/activate\nvllm serve m", "/run/env"),
+        ("source /opt/venv/bin/activate\nsource /run/env\nvllm serve m", "/run/env"),
+    ],
+)
+def test_what_may_set_variables_unseen(script: str, sourced: str) -> None:
+    assert told(script)[2] == sourced
+
+
+def test_a_start_without_a_variable_that_the_container_has() -> None:
+    assert told("unset OUTER VLLM_PORT\nvllm serve m", OUTER="1") == ({}, ("OUTER", "VLLM_PORT"), "")
+    assert told("unset OUTER\nOUTER=2 vllm serve m", OUTER="1") == ({"OUTER": "2"}, (), "")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

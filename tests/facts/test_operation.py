@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from textwrap import dedent, indent
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 from planner.documents.read import read_bytes
 from planner.facts import rule_facts
+from planner.facts.serving import serving_gaps
 from planner.plan import plan_files
 from planner.settings import Settings
+from tests.facts.plans import plan_of
 from tests.rules.deployments import deployment, probe, service
 
 MODEL = "--model=Qwen/Qwen3-8B"
@@ -175,6 +178,12 @@ def test_eager_mode_compiles_nothing_and_dummy_weights_are_not_read() -> None:
 GATED = "--model=meta-llama/Llama-3.1-8B-Instruct"
 
 
+def started(line: str, env: str = "", **options: Any) -> str:
+    """An engine of a gated model whose start script begins with ``line``."""
+    script = json.dumps(f"{line}\nexec vllm serve meta-llama/Llama-3.1-8B-Instruct")
+    return deployment(script, env=env, container="command: [bash, -c]", **options)
+
+
 @pytest.mark.parametrize(
     ("what", "text", "found"),
     [
@@ -192,9 +201,20 @@ GATED = "--model=meta-llama/Llama-3.1-8B-Instruct"
             "mountPath: /c}]}]", container="volumeMounts: [{name: c, mountPath: /c}]"), False),
         ("a hub of one's own", deployment(GATED, env="- {name: HF_ENDPOINT, value: 'https://hub.example.com'}"), False),
         ("another hub", deployment(GATED, env="- {name: VLLM_USE_MODELSCOPE, value: 'True'}"), False),
-        ("a script that takes the token from a file", deployment(
-            '"export HF_TOKEN=$(cat /vault/hf); exec vllm serve meta-llama/Llama-3.1-8B-Instruct"', env="",
-            container="command: [sh, -c]"), False),
+        ("a script that takes the token from a file", started("export HF_TOKEN=$(cat /vault/hf)"), False),
+        ("a script that takes a token under another name", started("export HF_API_TOKEN=$(cat /vault/hf)"), False),
+        ("a script that sets the token to nothing", started("export HF_TOKEN=$NOTHING"), True),
+        ("a script that logs in with the library", started("python -c 'from huggingface_hub import login; login(1)'"), False),
+        ("a script that reads variables from a file", started("set -a; . /vault/secrets/env"), False),
+        ("a script that activates an environment", started("source /opt/venv/bin/activate"), True),
+        ("a script that goes offline", started("export HF_HUB_OFFLINE=1"), False),
+        ("a script that names another hub", started("export HF_ENDPOINT=http://hub.llm.svc"), False),
+        ("a mounted script that logs in", deployment(
+            env="", container="command: [bash, /s/start.sh]\nvolumeMounts: [{name: s, mountPath: /s}]",
+            pod="volumes: [{name: s, configMap: {name: s}}]",
+            more="---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: s, namespace: llm}\ndata:\n  start.sh: |\n"
+            "    huggingface-cli login --token $(cat /vault/hf)\n"
+            "    exec vllm serve meta-llama/Llama-3.1-8B-Instruct\n"), False),
     ],
 )  # fmt: skip
 def test_whether_a_gated_model_comes_with_a_token(what: str, text: str, found: bool) -> None:
@@ -256,6 +276,31 @@ def test_a_key_or_a_proxy_in_front_of_the_engine() -> None:
     assert open_to_all(container="envFrom: [{secretRef: {name: maybe}}]") is None
     proxied = deployment(more=public.replace("targetPort: 8000", "targetPort: 4180"))
     assert container(proxied)["openings"] == []
+
+
+def test_a_key_that_the_start_script_sets() -> None:
+    public = service("8000").replace("spec: {", "spec: {type: LoadBalancer, ")
+
+    def open_to_all(line: str, env: str = "") -> Any:
+        return container(started(line, env, more=public)).get("openings")
+
+    assert open_to_all("export VLLM_API_KEY=$(cat /run/secrets/key)") == []
+    assert open_to_all("VLLM_API_KEY=$(cat /run/secrets/key)")  # not exported
+    assert open_to_all("export VLLM_API_KEY=")
+    assert open_to_all(":", env="- {name: VLLM_API_KEY, value: ''}")
+    assert open_to_all("source /run/secrets/env") is None
+    plan = plan_of(started("source /run/secrets/env", more=public))
+    (gap,) = (gap for gap in serving_gaps(plan, rule_facts(plan)[0]) if gap.fact == "container.api_key")
+    assert gap.reason == (
+        "the start script reads /run/secrets/env, which is not among the files that were read and may define a key"
+    )
+
+
+def test_a_start_script_that_takes_a_services_variable_away() -> None:
+    more = service("8000", "vllm")
+    assert container(started(":", more=more))["colliding_variables"]
+    assert container(started("unset VLLM_PORT", more=more))["colliding_variables"] == []
+    assert container(started("export VLLM_PORT=29500", more=more))["colliding_variables"] == []
 
 
 @pytest.mark.parametrize("port", ["'¹'", "'" + "9" * 5000 + "'", "9" * 5000, "'٣'"])

@@ -33,6 +33,32 @@ def test_slips_and_flags_in_disguise() -> None:
     assert not ignored(own, args=("--dtype=$(VLLM_DTYPE)",))
 
 
+def test_variables_that_the_start_script_sets() -> None:
+    def exported(script: str, version: str = "0.26.0") -> dict[str, str]:
+        plan = plan_of(manifest(["-c", f"{script}\nvllm serve Qwen/Qwen3-8B"], version, command=["bash"]))
+        return {item["name"]: item["reason"] for item in rule_facts(plan)[0]["engine"]["ignored_variables"]}
+
+    gone = "vLLM 0.26.0 no longer reads it: releases before 0.15.0 did"
+    assert exported("export VLLM_ATTENTION_BACKEND=TRITON_ATTN") == {"VLLM_ATTENTION_BACKEND": gone}
+    assert not exported("VLLM_ATTENTION_BACKEND=TRITON_ATTN")  # the script's own
+    assert not exported("export VLLM_ATTENTION_BACKEND=TRITON_ATTN", "0.14.1")
+    assert not exported("export VLLM_LOGING_LEVEL=DEBUG\necho $VLLM_LOGING_LEVEL")
+
+
+def test_the_start_script_decides_about_the_budgets_variables() -> None:
+    def read(line: str) -> tuple[dict[str, str], list[str]]:
+        script = f"{line}\nvllm serve Qwen/Qwen3-8B"
+        plan = plan_of(manifest(["-c", script], "0.10.2", command=["bash"], env={"VLLM_USE_V1": "0"}))
+        engine = plan.engine
+        return {name: fact.value for name, fact in engine.env.items()}, [gap.fact for gap in engine.unknown]
+
+    assert read(":") == ({"VLLM_USE_V1": "0"}, [])
+    assert read("export VLLM_USE_V1=1") == ({"VLLM_USE_V1": "1"}, [])
+    assert read("export VLLM_USE_V1=") == ({"VLLM_USE_V1": ""}, [])
+    assert read("unset VLLM_USE_V1") == ({}, [])
+    assert read("export VLLM_USE_V1=$(cat /v1)") == ({}, ["engine.env.VLLM_USE_V1"])
+
+
 def test_variables_of_other_servers() -> None:
     assert "only SGLang reads it" in ignored({"SGLANG_ENABLE_TORCH_COMPILE": "1"})["SGLANG_ENABLE_TORCH_COMPILE"]
     assert "only TGI reads it" in ignored({"MAX_TOTAL_TOKENS": "4096"})["MAX_TOTAL_TOKENS"]
