@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.caches import mount_of
-from planner.facts.environment import is_true, variable
+from planner.facts.environment import is_true, script_text, variable
 from planner.facts.places import is_gap, key_position
 from planner.record import NamedTuple
 from planner.units import format_bytes, format_gib, parse_quantity
@@ -375,5 +375,4 @@ _FETCHERS = r"\bhf download\b|huggingface-cli\s+download|snapshot_download"
 
 
 def _fetches(container: Container) -> bool:
-    words = " ".join(arg.text for arg in container.words)
-    return bool(re.search(_FETCHERS, words))
+    return bool(re.search(_FETCHERS, script_text(container)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import script_text
 from planner.facts.places import is_gap
 from planner.provenance import Position
 
@@ -127,7 +128,7 @@ def _backend(plan: Plan) -> str:
     """
     engine = plan.engine
     executor = str(engine.get("distributed-executor-backend") or _annotated_backend(plan)).lower()
-    if executor == "ray" or any(name.startswith("RAY_") for name in engine.env):
+    if executor == "ray" or _named_ray(plan):
         return "ray"
     if "nnodes" in engine.flags or "node-rank" in engine.flags or "master-addr" in engine.flags:
         return "nodes"
@@ -161,11 +162,15 @@ def _ray_in_image(plan: Plan) -> bool:
     return not (official and dropped) or "ray" in _installed(_script(plan))
 
 
+def _named_ray(plan: Plan) -> bool:
+    """Whether a variable tells the engine of a Ray cluster (RAY_ADDRESS and its like)."""
+    names = [*(plan.container.env if plan.container is not None else ())]
+    names += [name for name, _ in plan.start.environment] if plan.start is not None else []
+    return any(name.startswith("RAY_") for name in names)
+
+
 def _script(plan: Plan) -> str:
-    container = plan.container
-    if container is None:
-        return ""
-    return "\n".join(arg.text for arg in container.words)
+    return script_text(plan.container) if plan.container is not None else ""
 
 
 def _installed(script: str) -> str:

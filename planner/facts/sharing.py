@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.environment import script_text
 from planner.units import format_gib
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _kept_apart(plan: Plan, other: Beside) -> bool:
 
 
 def _takes_turns(container: Container) -> bool:
-    script = "\n".join(arg.text for arg in container.words)
+    script = script_text(container)
     return bool(re.search(r"\b(kill|pkill|killall)\b", script)) or len(re.findall(r"\bwait\b", script)) > 1
 
 
