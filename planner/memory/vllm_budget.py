@@ -21,7 +21,7 @@ from planner.memory.parameters import (
 )
 from planner.memory.runtime import baseline, non_torch
 from planner.memory.unstated_release import accountings, is_typical, joined, older_release
-from planner.memory.weights import balancing_buffer, rank_weights, stage_layers
+from planner.memory.weights import balancing_buffer, rank_weights, stage_layers, stored_formats
 from planner.models.architecture import ModelArchitecture
 from planner.record import NamedTuple, replace
 from planner.units import GIB, format_bytes
@@ -228,7 +228,7 @@ def _weights(question: _Question, stage: int, here: range, how: Holder) -> Term:
             inputs=(*term.inputs, Input("offloaded to the host", f"{format_bytes(offloaded)} per GPU", scheme)),
         )
     if config.expert_balancing and config.parallel.expert and not config.eplb_redundant:
-        buffer = balancing_buffer(model, here, how.formats, how.kernel, how.rank)
+        buffer = balancing_buffer(model, here, stored_formats(model, config.quantization), how.kernel, how.rank)
         term = term._replace(
             bytes=term.bytes.plus(exactly(buffer, "derived")),
             formula=f"{term.formula} + balancing buffer {format_bytes(buffer)}",

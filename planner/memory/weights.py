@@ -130,8 +130,7 @@ def rank_weights(
     )
     group = parallel.tensor * parallel.data * parallel.prefill_context
     rank = Rank(parallel.tensor, tensor_rank, group, expert_rank, parallel.expert, eplb_redundant)
-    online = quantization if quantization and not model.quantization else None
-    formats = _online_formats(model.formats, online) if online else model.formats
+    formats = stored_formats(model, quantization)
     first, last = pipeline_rank == 0, pipeline_rank == parallel.pipeline - 1
 
     parts: list[tuple[str, int]] = []
@@ -183,7 +182,7 @@ def rank_weights(
     if correction:
         parts.append((f"{deviation:+.1%} by the size of the weight files", correction))
     computed, total = (max(size - int(cpu_offload_gib * GIB), 0) for size in (loaded, loaded + correction))
-    sure = not (model.quantization or online or cpu_offload_gib)
+    sure = not (model.quantization or quantization or cpu_offload_gib)
     low, high = min(computed, total), max(computed, total)
     if not sure:  # repacking differs between kernels by what is not known here
         low, high = low - low // 400 - spared, high + high // 200
@@ -271,14 +270,13 @@ def _experts_bytes(w13: Matrix, w2: Matrix, formats: dict[str, Format], kernel: 
 def balancing_buffer(
     model: ModelArchitecture, stage: range, formats: dict[str, Format], kernel: Kernel, rank: Rank
 ) -> int:
-    """Bytes of the buffer that moving experts between ranks needs: those of one layer on this rank, of the layer where they are
-    largest."""
-    largest = 0
-    for layer in {id(model.layers[index]): model.layers[index] for index in stage}.values():
-        pair = [matrix for matrix in layer.matrices if matrix.experts]
+    """Bytes of the buffer that moving experts between ranks needs: it is made like the experts of the stage's first layer that
+    has any, as they lie after loading (vLLM, ``EplbState.add_model``, ``get_expert_weights`` of 0.19.1 and 0.24.0)."""
+    for index in stage:
+        pair = [matrix for matrix in model.layers[index].matrices if matrix.experts]
         if len(pair) == 2:
-            largest = max(largest, _experts_bytes(pair[0], pair[1], formats, kernel, rank))
-    return largest
+            return _experts_bytes(pair[0], pair[1], formats, kernel, rank)
+    return 0
 
 
 def _absorbed_bytes(layer: Layer, attention: LatentAttention, rank: Rank) -> int:
@@ -344,8 +342,12 @@ def _table_bytes(table: RotaryTable, kernel: Kernel) -> int:
     return positions * table.dim * table.count * (4 if wide else kernel.element)
 
 
-def _online_formats(formats: dict[str, Format], method: str) -> dict[str, Format]:
-    """Storage after the engine has quantized a 16-bit checkpoint while loading it: linear layers and experts only."""
+def stored_formats(model: ModelArchitecture, quantization: str | None) -> dict[str, Format]:
+    """Storage after loading: the checkpoint's, or what the engine makes of a 16-bit one while it loads it (``--quantization``):
+    linear layers and experts only."""
+    formats, method = model.formats, quantization or ""
+    if model.quantization:
+        return formats
     if method.startswith(("fp8", "ptpc_fp8")):
         return {**formats, "model": Format("fp8_channel" if method.startswith("ptpc") else "fp8_tensor")}
     if method == "bitsandbytes":

@@ -196,6 +196,22 @@ def test_balancing_of_experts_needs_the_experts_of_a_layer() -> None:
     assert balanced.expected - plain.expected == 32 * 3 * 768 * 2048 * 2
 
 
+def test_balancing_moves_experts_as_they_lie_after_loading() -> None:
+    """Quantized online, a value is one byte, and each of two weights per expert has a scale of four (``fp8_tensor``)."""
+    flags = "-tp 4 --max-model-len 8192 --enable-expert-parallel --quantization fp8"
+
+    def weights(more: str) -> int:
+        of = start("Qwen/Qwen3-30B-A3B", "H100-80GB", "0.24.0", f"{flags} {more}")
+        return budget(of).ranks[0].bytes("weights").expected
+
+    buffer = 32 * (3 * 768 * 2048 + 2 * 8)
+    assert weights("--enable-eplb") - weights("") == buffer
+    redundant = weights('--enable-eplb --eplb-config {"num_redundant_experts":4}')
+    assert redundant - weights("") == (33 * 48 + 33 - 32 * 48) * (
+        buffer // 32
+    )  # 48 layers with 33 experts, the buffer too
+
+
 def test_draft_layers_of_the_checkpoint() -> None:
     """DeepSeek-V3 brings one MTP layer along: a 62nd latent cache, and its weights on the last stage."""
     flags = "-tp 8 --max-model-len 8192"
