@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from planner.documents.document import Document
 from planner.documents.node import Node
-from planner.provenance import Fact, Position, from_file
+from planner.provenance import Fact, from_file
 from planner.record import NamedTuple
 from planner.units import parse_quantity
 
@@ -34,12 +34,13 @@ class ConfigMap(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A Secret: its name and the names of its keys. Values are never kept, so that nothing can print them."""
+    """A Secret: its name and the names of its keys. Values stay in ``node``, where only the search for tokens that are
+    committed in plain text looks at them; nothing prints them."""
 
     name: str
     namespace: str
     file: str
-    position: Position
+    node: Node
     keys: tuple[str, ...]
 
 
@@ -209,6 +210,7 @@ class Objects:
         self._reach: Reach | None = None
         #: the workloads of the run, once they are read
         self.workloads: Sequence[Workload] = ()
+        self._jobs: dict[str, list[Workload]] | None = None
         self._custom: dict[tuple[str, str], list[Document]] = {}
         self._custom_indices: dict[tuple[str, str], _Index[Document]] = {}
         self._used: dict[tuple[str, str], frozenset[int]] = {}
@@ -288,9 +290,18 @@ class Objects:
                 keys = dict.fromkeys(
                     key for field in ("data", "stringData") for key in _entries(document.root.get(field))
                 )
-                item = Secret(*_identity(document), document.root.position, tuple(keys))
+                item = Secret(*_identity(document), document.root, tuple(keys))
                 self._secrets.add(item.name, item.namespace, item.file, item)
         return self._secrets.find(name, namespace, file)
+
+    def jobs_in(self, file: str) -> Sequence[Workload]:
+        """The Jobs of a file, by schedule or not: they fetch models, convert and test them."""
+        if self._jobs is None:
+            self._jobs = {}
+            for workload in self.workloads:
+                if workload.kind in ("Job", "CronJob"):
+                    self._jobs.setdefault(workload.document.file, []).append(workload)
+        return self._jobs.get(file, ())
 
     def persistent_volume_claim(self, name: str, namespace: str, file: str) -> Lookup[PersistentVolumeClaim]:
         """The claim that an object in ``namespace`` and ``file`` means."""
