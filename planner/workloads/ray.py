@@ -129,7 +129,24 @@ def _groups(cluster: Node, document: Document, reading: Reading) -> Iterator[_Gr
             pod = changed(pod, index, env_unknown=sources)
         if pod.containers:  # KubeRay gives the first container a memory-backed /dev/shm for the object store
             pod = changed(pod, mounts=with_shared_memory(pod.containers[0], group).mounts)
+            if _starts_ray_alone(pod):
+                pod = changed(pod, command=tuple(words(template, "ray", "start", *(["--head"] if first else []))))
             yield _Group(pod, pods, first)
+
+
+def _starts_ray_alone(pod: Pod) -> bool:
+    """Whether the pod's first container runs nothing but ``ray start``: KubeRay puts that in place of an image's entrypoint
+    where there is no command (``BuildPod``), so that an engine's own image serves nothing by itself.
+
+    Ray's image for LLMs beside GPUs is left to be told apart: an engine that Ray places there is very likely."""
+    kept = pod.annotations.get("ray.io/overwrite-container-cmd")
+    if not pod.containers or (kept is not None and kept.value.strip().lower() == "true"):
+        return False
+    container = pod.containers[0]
+    if container.command is not None or container.args is not None:
+        return False
+    image = container.image.value if container.image is not None else ""
+    return not (_has_devices(pod) and re.search(r"(?:^|/)ray-llm(?=[:@]|$)", image))
 
 
 def _has_devices(pod: Pod) -> bool:

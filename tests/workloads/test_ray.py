@@ -149,3 +149,67 @@ def test_job_entrypoint():
         """
     )
     assert summary(found) == "vllm Qwen/Qwen3-8B 1x1x1 1x1"
+
+
+CLUSTER_OF = """
+apiVersion: ray.io/v1
+kind: {kind}
+metadata: {{name: x, annotations: {{{annotations}}}}}
+spec:
+  {entrypoint}
+  {cluster}:
+    headGroupSpec:
+      template: {{spec: {{containers: [{{name: head, image: '{image}'{head}}}]}}}}
+    workerGroupSpecs:
+      - replicas: 1
+        template: {{spec: {{containers: [{{name: worker, image: '{image}', resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}}}
+"""
+RAY_LLM = "rayproject/ray-llm:2.52.0"
+VLLM = "vllm/vllm-openai:v0.11.0"
+
+
+def engines_of(
+    image: str, kind: str = "RayJob", entrypoint: str = "", head: str = "", annotations: str = ""
+) -> list[str]:
+    """Container and engine of every plan of a cluster."""
+    cluster = "rayClusterConfig" if kind == "RayService" else "rayClusterSpec"
+    text = CLUSTER_OF.format(
+        kind=kind,
+        cluster=cluster,
+        image=image,
+        entrypoint=f"entrypoint: {entrypoint}" if entrypoint else "",
+        head=head,
+        annotations=annotations,
+    )
+    return [f"{found.container.name} {found.engine.engine}" for found in project(text).plans]  # type: ignore[union-attr]
+
+
+def test_a_head_runs_no_engine_unless_its_command_does():
+    serve = "vllm serve Qwen/Qwen3-8B"
+    assert engines_of(RAY_LLM) == engines_of(RAY_LLM, "RayService") == ["worker ray-serve"]
+    assert engines_of(RAY_LLM, entrypoint=serve) == ["worker vllm"]
+    command = f", command: [sh, -c, 'ray start --head; {serve}']"
+    assert engines_of(RAY_LLM, head=command) == ["head vllm", "worker ray-serve"]
+    assert engines_of(RAY_LLM, head=", resources: {limits: {nvidia.com/gpu: 1}}")[0] == "head ray-serve"
+
+
+def test_ray_starts_in_place_of_an_images_own_server():
+    assert engines_of(VLLM) == []
+    assert engines_of(VLLM, entrypoint="vllm serve Qwen/Qwen3-8B") == ["worker vllm"]
+    kept = "ray.io/overwrite-container-cmd: 'true'"
+    assert engines_of(VLLM, annotations=kept) == ["head vllm", "worker vllm"]
+
+
+def test_the_pods_of_a_plain_cluster():
+    text = f"""
+        apiVersion: ray.io/v1
+        kind: RayCluster
+        metadata: {{name: x}}
+        spec:
+          headGroupSpec: {{template: {{spec: {{containers: [{{name: head, image: '{RAY_LLM}'}}]}}}}}}
+          workerGroupSpecs:
+            - replicas: 1
+              template:
+                spec: {{containers: [{{name: w, image: '{RAY_LLM}', resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}
+        """
+    assert [found.container.name for found in project(text).plans] == ["w"]  # type: ignore[union-attr]
