@@ -520,7 +520,7 @@ def _draft(plan: Plan, config: EffectiveConfig, gaps: list[Unknown]) -> ModelArc
     except UnknownModel as error:
         # An annotation would name the model that is served.
         remedy = f"map {config.speculative_model} to a hub id under `models:` in planner.yaml"
-        gaps.append(Unknown("model.draft", f"draft model: {error.reason}", remedy, plan.position))
+        gaps.append(Unknown("engine.memory.draft", f"draft model: {error.reason}", remedy, plan.position))
         return None
 
 

@@ -12,6 +12,7 @@ from planner.engines.dispatch import engine_modules
 from planner.facts import rule_facts
 from planner.memory.budget import MemoryBudget
 from planner.plan import Plan, budget_options
+from planner.report.result import LintResult
 from planner.settings import Settings
 from planner.units import GIB
 from tests.facts.plans import LLAMA, plan_of
@@ -39,7 +40,7 @@ def budget(plan: Plan) -> MemoryBudget:
 
 
 def drafts_unknown(plan: Plan) -> list[str]:
-    return [gap.remedy for gap in plan.unknown if gap.fact == "model.draft"]
+    return [gap.remedy for gap in plan.unknown if gap.fact == "engine.memory.draft"]
 
 
 # -- draft models ------------------------------------------------------------------------------------------------------
@@ -193,3 +194,18 @@ def test_the_weights_of_the_cpu_backend_are_those_of_the_model_that_the_settings
     assert not rule_facts(plan_of(text))[0]["container"]["host_memory"]
     (found,) = rule_facts(plan_of(text, Settings(models={"/models/x": "Qwen/Qwen3-8B"})))[0]["container"]["host_memory"]
     assert round(found["low"] / GIB) == 16
+
+
+def test_an_unknown_draft_leaves_the_models_own_limits_judged(lint_text: Callable[..., LintResult]) -> None:
+    """Only rules about memory wait for the draft's size."""
+    result = lint_text(vllm("/models/nobody-knows").replace("--max-model-len=8192", "--max-model-len=9999999"))
+    waiting = {gap.rule for gap in result.not_evaluated if gap.fact == "engine.memory.draft"}
+    assert "weights-do-not-fit" in waiting
+    assert "max-model-len-exceeds-model" not in waiting
+    assert "max-model-len-exceeds-model" in {finding.rule for finding in result.findings}
+
+
+def test_why_no_reserve_can_be_kept(lint_text: Callable[..., LintResult]) -> None:
+    text = manifest(["--model=meta-llama/Llama-3.1-70B-Instruct", "--max-model-len=4096"], "0.11.0", gpu="NVIDIA-L40S")
+    gaps = {gap.rule: gap.reason for gap in lint_text(text).not_evaluated}
+    assert gaps["progress-reserve-missing"] == "no block is left for the KV cache"

@@ -69,9 +69,13 @@ def demand_gaps(plan: Plan, facts: Mapping[str, Any]) -> tuple[Unknown, ...]:
     if plan.budget is not None and plan.engine.engine == "sglang":
         reason = "how SGLang lets requests in and takes their memory back is not worked out"
         return (Unknown("reserve", reason, "none: planner knows vLLM's scheduler alone", plan.position),)
-    if facts.get("reserve") or (demand_position(plan) is None and plan.demand is None):
+    if facts.get("reserve"):
         return ()
-    gap = demand(plan)[1]
+    stated = demand_position(plan) is not None or plan.demand is not None
+    gap = demand(plan)[1] if stated else None
+    if gap is None and plan.budget is not None and plan.budget.capacity is not None:
+        if plan.budget.capacity.blocks.high < 1:
+            gap = Unknown("reserve", "no block is left for the KV cache", "mend what leaves none", plan.position)
     return (gap,) if gap is not None else ()
 
 
