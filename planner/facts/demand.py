@@ -73,9 +73,9 @@ def demand_gaps(plan: Plan, facts: Mapping[str, Any]) -> tuple[Unknown, ...]:
         return ()
     stated = demand_position(plan) is not None or plan.demand is not None
     gap = demand(plan)[1] if stated else None
-    if gap is None and plan.budget is not None and plan.budget.capacity is not None:
-        if plan.budget.capacity.blocks.high < 1:
-            gap = Unknown("reserve", "no block is left for the KV cache", "mend what leaves none", plan.position)
+    capacity = plan.budget.capacity if plan.budget is not None else None
+    if gap is None and capacity is not None and capacity.blocks.high < 1:
+        gap = Unknown("reserve", "no block is left for the KV cache", "mend what leaves none", plan.position)
     return (gap,) if gap is not None else ()
 
 
