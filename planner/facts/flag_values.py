@@ -30,6 +30,14 @@ _ALWAYS: dict[str, dict[str, float]] = {
     "cuda-memory-fraction": {"gt": 0, "le": 1},
     "kv-cache-free-gpu-memory-fraction": {"gt": 0, "lt": 1},
 }
+#: Bounds that SGLang checks from a release on (``server_args.py``, ``arg_groups/``).
+_SGLANG_SINCE: dict[str, tuple[tuple[int, ...], dict[str, float]]] = {
+    "swa-full-tokens-ratio": ((0, 5, 7), {"gt": 0, "le": 1}),
+    "hicache-host-memory-fraction": ((0, 5, 21), {"gt": 0, "le": 1}),
+    "schedule-conservativeness": ((0, 5, 5), {"ge": 0}),
+    "tokenizer-worker-num": ((0, 5, 2), {"ge": 1}),
+    "max-loras-per-batch": ((0, 4), {"ge": 1}),
+}
 #: Flags of parsers that plug-ins can add to, and the flag that loads one.
 _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reasoning-parser-plugin"}
 _KV_ROLES = ("kv_producer", "kv_consumer", "kv_both")
@@ -61,7 +69,7 @@ def problems(engine: EngineConfig, known: Tables) -> Iterator[tuple[Position | N
     for flag in engine.given:
         if not flag.known or flag.value is None:
             continue
-        for reason in (_range(known, flag), _registered(engine, known, flag), _keys(flag)):
+        for reason in (_range(engine, known, flag), _registered(engine, known, flag), _keys(flag)):
             if reason:
                 yield flag.value_position or flag.position, flag.spelling.partition("=")[0], reason
 
@@ -108,13 +116,16 @@ def _certain_type(known: Tables, flag: FlagValue) -> bool:
     return True
 
 
-def _range(known: Tables, flag: FlagValue) -> str:
+def _range(engine: EngineConfig, known: Tables, flag: FlagValue) -> str:
     """Why a number is outside of what the release allows."""
     value = flag.value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ""
     spec = known.here.flags.get(flag.name)
     bounds = _ALWAYS.get(flag.name, {})
+    since, checked = _SGLANG_SINCE.get(flag.name, ((), {}))
+    if engine.engine == "sglang" and engine.version_key >= since:
+        bounds = bounds or checked
     if not bounds and spec is not None and spec.active and not known.assumed:
         bounds = spec.facts.get("range", {})
     for name, fails, words in (

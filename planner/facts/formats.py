@@ -1,7 +1,8 @@
 """Number formats of cache and weights that a device, a backend or a release has no kernels for.
 
 Sources: get_min_capability of vLLM's quantization methods; the attention backends' own checks (vllm/v1/attention/backends,
-vllm/platforms/cuda.py) from 0.11.0 on, the first release without the V0 engine.
+vllm/platforms/cuda.py) from 0.11.0 on, the first release without the V0 engine; SGLang's argument checks and its
+``layers/quantization``.
 """
 
 from __future__ import annotations
@@ -85,9 +86,12 @@ def format_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         facts["quantization_mismatch"] = fine
     elif plan.model is not None:
         facts["quantization_mismatch"] = _mismatch(plan, plan.model, str(asked.value)) or fine
-    if plan.engine.engine != "vllm" or plan.engine.platform != "cuda":
+    if plan.engine.platform != "cuda":
         return facts
     capability = _capability(plan)
+    if plan.engine.engine == "sglang":
+        facts.update(_sglang(plan, capability, fine))
+        return facts
     if "kv-cache-dtype" not in plan.engine.flags:
         facts["kv_cache_dtype_problem"] = fine
     elif capability is not None:
@@ -117,6 +121,77 @@ def _problem(text: str, remedy: str, certain: bool = True) -> dict[str, Any]:
 
 def _assumed(plan: Plan) -> bool:
     return plan.engine.version_assumed
+
+
+# ---- SGLang ------------------------------------------------------------------------------------------------------------
+
+#: Releases whose FP4 experts of DeepSeek-V4 have no runner on Hopper unless a flag names one: from the first that has the
+#: model, until ``arg_groups/model_overrides/deepseek_v4.py`` chooses one.
+_FP4_EXPERTS_BY_HAND = ((0, 5, 12), (0, 5, 19))
+#: Formats of the cache that are for Blackwell: its major compute capabilities (``arg_groups/kv_cache_hook.py``).
+_BLACKWELL_CACHES = ("nvfp4", "mxfp8")
+
+
+def _sglang(plan: Plan, capability: int | None, fine: dict[str, Any]) -> dict[str, Any]:
+    """What SGLang's releases cannot run; a fact is absent where it hangs on what is not known."""
+    facts: dict[str, Any] = {"kv_cache_dtype_problem": fine, "quantization_problem": fine}
+    dtype, method = plan.engine.get("kv-cache-dtype"), plan.engine.get("quantization")
+    if dtype in _BLACKWELL_CACHES:
+        if capability is None:
+            del facts["kv_cache_dtype_problem"]
+        elif capability < 100:
+            facts["kv_cache_dtype_problem"] = _problem(
+                f"--kv-cache-dtype {dtype} needs Blackwell (compute capability 10.0 or newer); "
+                f"{plan.accelerator.name if plan.accelerator else ''} has {capability / 10:.1f}",
+                "Use --kv-cache-dtype fp8_e4m3 or auto",
+            )
+    if method == "nvfp4_online" and capability is None:
+        del facts["quantization_problem"]
+    elif method == "nvfp4_online" and capability is not None and capability // 10 != 10:
+        facts["quantization_problem"] = _problem(
+            "--quantization nvfp4_online needs compute capability 10.x; "
+            f"{plan.accelerator.name if plan.accelerator else ''} has {capability / 10:.1f}",
+            "Use --quantization fp8, or a checkpoint that is quantized",
+        )
+    elif _runner_by_hand(plan):
+        if plan.model is None or (_fp4_experts(plan.model) and capability is None):
+            del facts["quantization_problem"]
+        elif _fp4_experts(plan.model) and capability == 90:
+            facts["quantization_problem"] = _problem(
+                f"SGLang {plan.engine.version.value} runs the FP4 experts of {plan.model.id} on "
+                f"{plan.accelerator.name if plan.accelerator else 'Hopper'} with kernels for FP8, which stop in the first "
+                "forward pass (Hidden size mismatch)",
+                "Add --moe-runner-backend marlin (or flashinfer_mxfp4), run 0.5.19 or newer, or serve the checkpoint whose experts "
+                "are FP8 (sgl-project)",
+                not _assumed(plan),
+            )
+    return facts
+
+
+def _runner_by_hand(plan: Plan) -> bool:
+    """Whether DeepSeek-V4's FP4 experts would come to the runner of FP8 experts (``Fp8MoEMethod`` in
+    ``layers/quantization/fp8.py``): no flag names a runner that unpacks them or an exchange that brings its own, and no
+    variable says how they are stored. Public reports: sgl-project/sglang issues 27109, 27497 and 33693."""
+    engine = plan.engine
+    since, until = _FP4_EXPERTS_BY_HAND
+    return (
+        since <= engine.version_key < until
+        and engine.get("moe-runner-backend") in (None, "auto", "triton")
+        and engine.stated("moe-runner-backend") == ("moe-runner-backend" in engine.flags)
+        and ("moe-a2a-backend" not in engine.flags or engine.get("moe-a2a-backend") == "none")
+        and not any(name.startswith("SGLANG_DSV4_FP4") for name in engine.env)
+        and not any("prefill-c" in name for name in engine.flags)
+    )
+
+
+def _fp4_experts(model: ModelArchitecture) -> bool:
+    """Whether routed experts of DeepSeek-V4 are stored in four bits. SGLang reads that from the tensors' headers; a config can
+    keep silent about it where they were converted, and the name then says it (``…-FP8``)."""
+    return (
+        model.architecture.startswith("DeepseekV4")
+        and not _eight_bit_float(model)
+        and any(matrix.experts and matrix.format == "mxfp4" for layer in model.layers for matrix in layer.matrices)
+    )
 
 
 # ---- KV cache ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from tests.facts.plans import LLAMA, facts_of
 
 LENGTH = "--max-model-len=8192"
+NGRAM = '--speculative-config={"method": "ngram", "num_speculative_tokens": 3}'
 
 
 def conflicts(*args: str, version: str = "0.11.0", **options: Any) -> list[str]:
@@ -41,6 +42,33 @@ def conflicts(*args: str, version: str = "0.11.0", **options: Any) -> list[str]:
         ("partial-prefills", ("--max-num-partial-prefills=2", "--no-enable-chunked-prefill"), "0.26.0", ""),
         ("--long-prefill-token-threshold", (LENGTH, "--long-prefill-token-threshold=9000"), "0.28.0", "0.11.0"),
         ("EPLB", ("--enable-elastic-ep",), "0.17.0", ""),
+        ("one prefill at a time", ("--max-num-partial-prefills=2",), "0.11.1", "0.11.0"),
+        ("pipeline parallelism", ("--async-scheduling", "--pipeline-parallel-size=2"), "0.14.1", "0.15.0"),
+        ("speculative decoding", ("--async-scheduling", '--speculative-config={"model": "a/b"}'), "0.11.0", "0.11.1"),
+        ("by n-grams", ("--async-scheduling", NGRAM), "0.32.0", ""),
+        ("Ray's executor", ("--async-scheduling", "--distributed-executor-backend=ray"), "0.18.1", "0.19.0"),
+        ("DeepEP", ("--enable-dbo", "--data-parallel-size=2"), "0.11.0", ""),
+        ("DeepEP", ("--enable-dbo", "--all2all-backend=allgather_reducescatter"), "0.19.1", ""),
+        ("executor-backend is ray", ("--nnodes=2", "-tp=2", "--distributed-executor-backend=ray"), "0.11.1", ""),
+        ("3 ranks do not divide", ("--nnodes=2", "--tensor-parallel-size=3"), "0.11.1", ""),
+        ("--node-rank 2", ("--nnodes=2", "--tensor-parallel-size=2", "--node-rank=2"), "0.19.1", ""),
+        ("exclude each other", ("--data-parallel-hybrid-lb", "--data-parallel-external-lb", "-dp=2"), "0.11.1", ""),
+        ("needs --data-parallel-size-local", ("--data-parallel-hybrid-lb", "--data-parallel-size=2"), "0.10.0", ""),
+        ("needs --data-parallel-rank", ("--data-parallel-external-lb", "--data-parallel-size=2"), "0.11.1", ""),
+        ("headless mode", ("--data-parallel-hybrid-lb", "--headless", "-dp=4", "-dpl=2"), "0.10.0", ""),
+        ("--data-parallel-rank 3", ("--data-parallel-rank=3", "--data-parallel-size=2"), "0.9.2", ""),
+        ("ranks are of two or more", ("--data-parallel-rank=0",), "0.19.1", ""),
+        ("no experts to share", ("--data-parallel-rank=1", "--data-parallel-size=2"), "0.21.0", "0.20.2"),
+        ("KV heads (8)", ("--tensor-parallel-size=8", "--decode-context-parallel-size=2"), "0.11.0", ""),
+        ("needs num_speculative_tokens", ('--speculative-config={"method": "ngram"}',), "0.19.1", ""),
+        ("at least 1", ('--speculative-config={"method": "ngram", "num_speculative_tokens": 0}',), "0.11.0", ""),
+        ("without a model", ('--speculative-config={"num_speculative_tokens": 3}',), "0.11.0", "0.10.2"),
+        ("which eagle3 needs", ('--speculative-config={"method": "eagle3", "num_speculative_tokens": 3}',), "0.11.0", ""),
+        ("prompt_lookup_max 2", (NGRAM[:-1] + ', "prompt_lookup_min": 5, "prompt_lookup_max": 2}',), "0.19.1", ""),
+        ("eagle3 drafts", ("--kv-sharing-fast-prefill", '--speculative-config={"method": "eagle3", "model": "a/b"}'), "0.11.1",
+         "0.11.0"),
+        ("--attention-config", ("--attention-backend=FLASH_ATTN", '--attention-config={"backend": "FLASHINFER"}'), "0.13.0", ""),
+        ("of groups of 2", ("--offload-group-size=2", "--offload-num-in-group=4"), "0.17.0", ""),
     ],
 )  # fmt: skip
 def test_constraints_hold_in_the_releases_that_have_them(
@@ -61,7 +89,15 @@ def test_constraints_hold_in_the_releases_that_have_them(
         ("--enable-auto-tool-choice", "--tool-call-parser=$(PARSER)"),
         ("--enable-lora", "--lora-modules", "a=/a", "b=/b"),
         ("--enable-eplb", "--enable-expert-parallel", "--tensor-parallel-size=$(TP)"),
-        ("--decode-context-parallel-size=2", "--tensor-parallel-size=8"),
+        ("--decode-context-parallel-size=2", "--tensor-parallel-size=16"),  # two ranks of every KV head
+        ("--enable-dbo", "--data-parallel-size=2", "--all2all-backend=deepep_low_latency"),
+        ("--nnodes=2", "--tensor-parallel-size=2", "--node-rank=$(RANK)"),
+        ("--nnodes=2", "--tensor-parallel-size=$(TP)"),
+        ("--data-parallel-hybrid-lb", "--data-parallel-size=4", "--data-parallel-size-local=2"),
+        ("--data-parallel-rank=1", "--data-parallel-size=$(DP)"),
+        (NGRAM,),
+        ('--speculative-config={"method": "mtp", "num_speculative_tokens": 1}',),
+        ("--pipeline-parallel-size=2",),
         ("--data-parallel-size-local=$(LOCAL)", "--data-parallel-size=2"),
         ("--no-enable-prefix-caching",),
     ],
@@ -92,11 +128,6 @@ def test_vllm_serve_refuses_the_model_as_a_flag_until_0_11_1() -> None:
 
 
 def test_other_engines() -> None:
-    sglang = ("--model-path=Qwen/Qwen3-8B", "--host=0.0.0.0")
-    assert conflicts(*sglang, "--tp=4", "--dp=3", "--enable-dp-attention", version="0.5.5", engine="sglang")
-    assert not conflicts(*sglang, "--tp=4", "--dp=2", "--enable-dp-attention", version="0.5.5", engine="sglang")
-    assert conflicts(*sglang, "--attn-dp-size=2", "--dp=2", version="0.5.22", engine="sglang")
-    assert conflicts(*sglang, "--enable-hierarchical-cache", "--disable-radix-cache", version="0.5.5", engine="sglang")
     tgi = ("--model-id=Qwen/Qwen3-8B", "--max-total-tokens=4096")
     assert conflicts(*tgi, "--max-input-tokens=4096", version="3.0.0", engine="tgi")
     assert not conflicts(*tgi, "--max-input-tokens=4095", version="3.0.0", engine="tgi")

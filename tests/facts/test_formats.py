@@ -121,3 +121,73 @@ def test_mismatch_with_the_checkpoint(model: str, asked: str, wrong: bool) -> No
 
 def test_an_unknown_model_leaves_the_mismatch_open() -> None:
     assert problem("quantization_mismatch", "--model=/models/x", "--quantization=awq") is None
+
+
+def sglang(fact: str, *args: str, version: str, **options: Any) -> dict[str, Any] | None:
+    facts, _ = facts_of([*args, "--host=0.0.0.0"], version, engine="sglang", resources={"nvidia.com/gpu": 8}, **options)
+    found: dict[str, Any] | None = facts.get(fact)
+    return found
+
+
+V4 = "--model-path=deepseek-ai/DeepSeek-V4-Flash"
+
+
+@pytest.mark.parametrize(
+    ("version", "args", "gpu", "refused"),
+    [
+        ("0.5.11", (V4,), H100, False),  # the release does not have the model at all
+        ("0.5.12", (V4,), H100, True),
+        ("0.5.18", (V4,), "NVIDIA-H200", True),
+        ("0.5.18", (V4, "--moe-runner-backend=triton"), H100, True),
+        ("0.5.19", (V4,), H100, False),  # chooses flashinfer_mxfp4 by itself
+        ("0.5.18", (V4, "--moe-runner-backend=marlin"), H100, False),
+        ("0.5.18", (V4, "--moe-runner-backend=flashinfer_mxfp4"), H100, False),
+        ("0.5.18", (V4, "--moe-a2a-backend=deepep"), H100, False),
+        ("0.5.18", (V4,), "NVIDIA-B200", False),
+        (
+            "0.5.18",
+            ("--model-path=sgl-project/DeepSeek-V4-Flash-FP8",),
+            H100,
+            False,
+        ),  # the same config, converted experts
+        ("0.5.18", ("--model-path=deepseek-ai/DeepSeek-V4-Flash-Base",), H100, False),
+        ("0.5.18", ("--model-path=deepseek-ai/DeepSeek-V3",), H100, False),
+    ],
+)
+def test_fp4_experts_on_hopper_need_a_runner_until_sglang_chooses_one(
+    version: str, args: tuple[str, ...], gpu: str, refused: bool
+) -> None:
+    found = sglang("quantization_problem", *args, "--tp=8", version=version, gpu=gpu)
+    assert found is not None
+    assert bool(found["text"]) is refused
+    assert found["certain"]
+
+
+def test_fp4_experts_of_what_is_not_known() -> None:
+    fact = "quantization_problem"
+    assert sglang(fact, V4, "--tp=8", version="0.5.18", gpu="") is None  # the device decides
+    assert sglang(fact, "--model-path=/models/some", version="0.5.18") is None
+    assert (sglang(fact, "--model-path=/models/some", version="0.5.23") or {})["text"] == ""
+    env = {"SGLANG_DSV4_FP4_DEQUANT": "1"}
+    assert (sglang(fact, V4, "--tp=8", version="0.5.18", env=env) or {})["text"] == ""
+    assumed = sglang(fact, V4, "--tp=8", version="", image="lmsysorg/sglang:latest")
+    assert assumed is not None
+    assert not assumed["text"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "flag", "gpu", "refused"),
+    [
+        ("kv_cache_dtype_problem", "--kv-cache-dtype=nvfp4", H100, True),
+        ("kv_cache_dtype_problem", "--kv-cache-dtype=mxfp8", H100, True),
+        ("kv_cache_dtype_problem", "--kv-cache-dtype=nvfp4", "NVIDIA-B200", False),
+        ("kv_cache_dtype_problem", "--kv-cache-dtype=fp8_e4m3", A100, False),
+        ("quantization_problem", "--quantization=nvfp4_online", H100, True),
+        ("quantization_problem", "--quantization=nvfp4_online", "NVIDIA-B200", False),
+    ],
+)
+def test_blackwell_formats_of_sglang(fact: str, flag: str, gpu: str, refused: bool) -> None:
+    found = sglang(fact, "--model-path=Qwen/Qwen3-8B", flag, version="0.5.20", gpu=gpu)
+    assert found is not None
+    assert bool(found["text"]) is refused
+    assert sglang(fact, "--model-path=Qwen/Qwen3-8B", flag, version="0.5.20", gpu="") is None or "fp8" in flag
