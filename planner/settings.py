@@ -345,9 +345,19 @@ class _Reader:
                 self._wrong(value, f"{name}: {own} must be text")
             elif name == "severity" and value.text not in FAIL_ON:
                 self._wrong(value, f"severity: {own} must be one of {', '.join(FAIL_ON)} (ignore leaves a rule out)")
+            elif "versions" in name:
+                from planner.engines.dispatch import release_problem
+
+                release = value.text.lstrip("=").removeprefix("v")
+                problem = release_problem(own, release)
+                if problem:
+                    self._wrong(value, f"{name}: {problem}")
+                else:
+                    self._places.setdefault(f"{name}: {own}", value.key_position)
+                    found[own] = release
             else:
                 self._places.setdefault(f"{name}: {own}", value.key_position)
-                found[own] = value.text.lstrip("=").removeprefix("v") if "versions" in name else value.text
+                found[own] = value.text
         return found
 
     def _parameters(self, node: Node) -> dict[str, dict[str, Any]] | None:

@@ -106,6 +106,7 @@ def test_the_schema_knows_the_same_settings(tmp_path: Path) -> None:
 def test_underscores_are_hyphens(tmp_path: Path, name: str) -> None:
     value: Any = {"fail-on": "info", "assume-accelerator": "L4"}.get(name, "{a: b}")
     value = {"manifests-only": "true", "rule-pages": "a", "force-accelerator": "L4"}.get(name, value)
+    value = "{vllm: 0.33.0}" if name.endswith("versions") else value
     expected = load(tmp_path, f"{name}: {value}\n")
     assert load(tmp_path, f"{name.replace('-', '_')}: {value}\n") == expected
     assert expected[1] == []

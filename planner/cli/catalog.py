@@ -73,7 +73,9 @@ def _engines(names: tuple[str, ...], diff: tuple[str, str] | None, format_: str)
             variables = engine_tables.variable_names(engine, release)
             found = {"engine": engine, "release": release, "flags": rows, "variables": variables}
             count = f"{len(rows)} flag{'s' if len(rows) != 1 else ''}"
-            total = f"{count} of {engine} {release}, which reads {len(variables)} variables of the environment"
+            total = f"{count} of {engine} {release}"
+            # Early releases of SGLang read variables all over their code, and none is on record.
+            total += f", which reads {len(variables)} variables of the environment" if variables else ""
     except engine_tables.NoSuchRelease as error:
         raise CannotRun(str(error)) from None
     if format_ == "json":

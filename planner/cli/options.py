@@ -39,7 +39,7 @@ def shared(function: Any) -> Any:
             "--engine-version",
             multiple=True,
             metavar="ENGINE=VERSION",
-            help="The release where the image does not tell.",
+            help="The release to check against, whatever the image says (vllm=0.33.0).",
         ),
         click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths of folders that match."),
         click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write to this file instead of stdout."),
@@ -58,14 +58,14 @@ def settings(
 ) -> tuple[Settings, list[Problem]]:
     """``planner.yaml`` with the options laid over it, and what is wrong with the file.
 
-    Raises click.BadParameter for an option that is no pair.
+    Raises click.BadParameter for an option that is no pair, or names an engine or a release that there is not.
     """
     from planner.settings import from_working_folder, load_config
 
     if config and not os.path.isfile(config):
         raise click.BadParameter(f"{config}: there is no such file", param_hint="--config")
     base, problems = load_config(config) if config else from_working_folder()
-    versions = {name: value.removeprefix("v") for name, value in _pairs(engine_version, "--engine-version").items()}
+    versions = _releases(engine_version)
     mapped = _pairs(model_map, "--model-map")
     return (
         base.over_paths(
@@ -79,6 +79,17 @@ def settings(
         ),
         problems,
     )
+
+
+def _releases(values: tuple[str, ...]) -> dict[str, str]:
+    """Engine → release of ``--engine-version``."""
+    found = {name: value.removeprefix("v") for name, value in _pairs(values, "--engine-version").items()}
+    if found:
+        from planner.engines.dispatch import release_problem
+
+        for problem in filter(None, (release_problem(name, release) for name, release in found.items())):
+            raise click.BadParameter(problem, param_hint="--engine-version")
+    return found
 
 
 def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:

@@ -149,6 +149,18 @@ def engine_modules(name: str) -> EngineModules | None:
     return _ENGINES.get(_SAME_AS.get(name, name))
 
 
+def release_problem(name: str, release: str) -> str:
+    """Why an engine and a release that somebody stated say nothing, empty where they do: what is not understood would be
+    ignored, and the check would be of something else."""
+    from planner.engines.version import is_version
+
+    if name not in _ENGINES:
+        return f"{name[:40]!r} is no engine that has releases here: name one of {', '.join(_ENGINES)}"
+    if not is_version(release):
+        return f"{release[:40]!r} is no release: write a version, such as {name}={newest_release(_ENGINES[name])}"
+    return ""
+
+
 def newest_release(modules: EngineModules) -> str:
     """The newest release whose facts are built in."""
     value: str = _load(modules.newest)  # type: ignore[assignment]

@@ -234,6 +234,22 @@ def test_engine_version_speaks_where_the_image_does_not_tell(run: Run, folder: P
     assert "assumed" not in engine["version_source"]
 
 
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [("foo=1", "name one of vllm, sglang"), ("vllm=latest", "such as vllm=0."), ("vllm=0.1.x", "such as vllm=0.")],
+)
+def test_a_release_that_is_none_is_refused_not_ignored(run: Run, folder: Path, stated: str, told: str) -> None:
+    (folder / "a.yaml").write_text(house.manifest("m"))
+    result = run("lint", "a.yaml", "--engine-version", stated)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    name, _, release = stated.partition("=")
+    (folder / "planner.yaml").write_text(f"force-engine-versions: {{{name}: '{release}'}}\n")
+    result = run("lint", "a.yaml")
+    assert result.exit_code == 2
+    assert told in result.stderr + result.stdout
+
+
 def test_quiet_leaves_out_what_could_not_be_evaluated(run: Run, folder: Path, tmp_path: Path) -> None:
     house.write_unknown_rule(tmp_path / "unknown")
     (folder / "a.yaml").write_text(house.manifest("error"))
