@@ -250,10 +250,9 @@ def _experts(case: Case) -> Iterator[Conflict]:
     """0.5.1 on: balancing experts needs ranks that share them; FlashInfer's CUTLASS experts are split over all or none."""
     tensor, experts = case.size("tensor-parallel-size"), case.size("expert-parallel-size")
     spread = "moe-a2a-backend" in case.engine.flags and case.engine.get("moe-a2a-backend") != "none"
-    # Context parallelism of DeepSeek's sparse attention sets both.
-    spread = (
-        spread or any("prefill-c" in name for name in case.engine.flags) or "elastic-ep-join-mode" in case.engine.flags
-    )
+    # Switches of earlier releases, and context parallelism of DeepSeek's sparse attention, spread experts too.
+    others = ("enable-ep-moe", "enable-deepep-moe", "elastic-ep-join-mode")
+    spread = spread or any(name in others or "prefill-c" in name for name in case.engine.flags)
     flag = case.flag("enable-eplb")
     if flag is not None and flag.value is True and experts == 1 and not spread and case.within((0, 5, 1)):
         yield Conflict(

@@ -141,6 +141,7 @@ def test_attention_kernels_have_devices(
         ("--tp=4", "--enable-dp-lm-head"),  # one replica drops the switch
         ("--tp=4", "--ep=4", "--enable-eplb"),
         ("--tp=4", "--enable-eplb", "--moe-a2a-backend=deepep"),
+        ("--tp=4", "--enable-eplb", "--enable-deepep-moe"),
         ("--enable-eplb", "$EXTRA_ARGS"),
         ("--enable-lora", "--max-lora-rank=16", "--lora-target-modules", "all"),
         ("--enable-lora", "$EXTRA_ARGS"),
