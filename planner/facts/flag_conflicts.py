@@ -109,7 +109,8 @@ def conflict_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
 
 
 def _tgi_lengths(case: Case) -> Iterator[Conflict]:
-    """The launcher: input < total, and one input fits in a prefill batch."""
+    """The launcher: input < total <= batch in total (0.9.2 on); until 2.3 also that one input fits in a prefill batch and that
+    in the batch in total. From 2.4 on the router asks the model, which splits prompts where it can."""
     input_flag, most_input = case.flag("max-input-tokens"), case.number("max-input-tokens")
     total = case.number("max-total-tokens")
     if input_flag is not None and most_input is not None and total is not None and most_input >= total:
@@ -117,18 +118,44 @@ def _tgi_lengths(case: Case) -> Iterator[Conflict]:
             input_flag, f"the longest input of {most_input} tokens must be less than the {total} tokens in total",
             f"Set MAX_INPUT_TOKENS below {total}",
         )  # fmt: skip
+    spelled = {flag.spelling.partition("=")[0].lstrip("-").lower().replace("_", "-") for flag in case.engine.given}
+    if input_flag is not None and {"max-input-tokens", "max-input-length"} <= spelled and case.within((2,)):
+        yield Conflict(
+            input_flag,
+            "the longest input is given by its old name (max-input-length) and its new one",
+            "Remove the old one",
+        )
     batch_flag, batch = case.flag("max-batch-prefill-tokens"), case.number("max-batch-prefill-tokens")
-    if batch_flag is not None and batch is not None and most_input is not None and batch < most_input:
+    whole = case.within((), (2, 4))
+    if whole and batch_flag is not None and batch is not None and most_input is not None and batch < most_input:
         yield Conflict(
             batch_flag, f"a prefill batch of {batch} tokens cannot hold the longest input of {most_input} tokens",
             f"Set MAX_BATCH_PREFILL_TOKENS to {most_input} or more",
         )  # fmt: skip
     batch_total_flag, batch_total = case.flag("max-batch-total-tokens"), case.number("max-batch-total-tokens")
-    if batch_total_flag is not None and batch_total is not None and batch is not None and batch > batch_total:
+    if batch_total_flag is None or batch_total is None or not case.within((0, 9, 2)):
+        return
+    if whole and batch is not None and batch > batch_total:
         yield Conflict(
             batch_total_flag, f"a prefill batch of {batch} tokens is more than the batch's {batch_total} tokens in total",
             f"Set MAX_BATCH_TOTAL_TOKENS to {batch} or more",
         )  # fmt: skip
+    if total is not None and total > batch_total:
+        yield Conflict(
+            batch_total_flag, f"one sequence of {total} tokens is more than the batch's {batch_total} tokens in total",
+            f"Set MAX_BATCH_TOTAL_TOKENS to {total} or more",
+        )  # fmt: skip
+
+
+def _tgi_shards(case: Case) -> Iterator[Conflict]:
+    """The launcher: sharding over one device (0.4 on), and ExLlamaV2 over several (2.1 on)."""
+    flag, shards = case.flag("num-shard"), case.number("num-shard")
+    if flag is None or shards is None:
+        return
+    if shards <= 1 and case.engine.get("sharded") is True and case.within((0, 4)):
+        yield Conflict(flag, f"sharding is asked for over {shards} device", "Raise --num-shard, or remove --sharded")
+    if shards > 1 and case.engine.get("quantize") == "exl2" and case.within((2, 1)):
+        yield Conflict(flag, f"--quantize exl2 runs on one device, not on {shards} shards", "Set --num-shard 1")
 
 
 # ---- TensorRT-LLM ------------------------------------------------------------------------------------------------------
@@ -148,6 +175,6 @@ def _trtllm_length(case: Case) -> Iterator[Conflict]:
 
 
 _CONSTRAINTS: dict[str, tuple[Callable[[Case], Iterator[Conflict]], ...]] = {
-    "tgi": (_tgi_lengths,),
+    "tgi": (_tgi_lengths, _tgi_shards),
     "trtllm": (_trtllm_length,),
 }

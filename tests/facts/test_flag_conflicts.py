@@ -127,7 +127,35 @@ def test_vllm_serve_refuses_the_model_as_a_flag_until_0_11_1() -> None:
     assert not conflicts("--model", model, version="0.10.2", engine="vllm")  # the image starts another program
 
 
-def test_other_engines() -> None:
-    tgi = ("--model-id=Qwen/Qwen3-8B", "--max-total-tokens=4096")
-    assert conflicts(*tgi, "--max-input-tokens=4096", version="3.0.0", engine="tgi")
-    assert not conflicts(*tgi, "--max-input-tokens=4095", version="3.0.0", engine="tgi")
+@pytest.mark.parametrize(
+    ("words", "args", "refused", "taken"),
+    [
+        ("in total", ("--max-total-tokens=4096", "--max-input-tokens=4096"), ("1.4.0", "3.3.4"), ()),
+        ("in total", ("--max-total-tokens=4096", "--max-input-tokens=4095"), (), ("3.3.4",)),
+        (
+            "longest input of 8192",
+            ("--max-input-tokens=8192", "--max-batch-prefill-tokens=4096"),
+            ("2.3.1",),
+            ("2.4.0", "3.3.4"),
+        ),
+        (
+            "prefill batch of 4096",
+            ("--max-batch-prefill-tokens=4096", "--max-batch-total-tokens=2048"),
+            ("2.3.1",),
+            ("2.4.0",),
+        ),
+        ("one sequence", ("--max-total-tokens=4096", "--max-batch-total-tokens=2048"), ("0.9.2", "3.3.4"), ("0.9.1",)),
+        ("old name", ("--max-input-length=100", "--max-input-tokens=100"), ("3.3.4",), ()),
+        ("over 1 device", ("--sharded=true", "--num-shard=1"), ("1.4.0", "3.3.4"), ()),
+        ("exl2", ("--quantize=exl2", "--num-shard=2"), ("2.1.0", "3.3.4"), ()),
+    ],
+)
+def test_the_launcher_of_tgi(
+    words: str, args: tuple[str, ...], refused: tuple[str, ...], taken: tuple[str, ...]
+) -> None:
+    for version in refused:
+        assert [m for m in conflicts("--model-id=Qwen/Qwen3-8B", *args, version=version, engine="tgi") if words in m], (
+            version
+        )
+    for version in taken:
+        assert not conflicts("--model-id=Qwen/Qwen3-8B", *args, version=version, engine="tgi"), version
