@@ -8,6 +8,7 @@ from planner.facts.places import is_gap
 from planner.provenance import Position
 
 if TYPE_CHECKING:
+    from planner.engines.config import EngineConfig
     from planner.plan import Plan
 
 
@@ -73,7 +74,26 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     facts["derived_max_model_len"] = config.derived_max_model_len
     # An engine that fits the length to its cache is as safe as one that somebody has told.
     facts["max_model_len_given"] = any(name in engine.flags for name in _LENGTH_FLAGS) or fitted is not None
+    facts["max_model_len_allowed"] = _longer_allowed(plan.engine)
+    facts["max_model_len_flag"] = next(
+        (f"--{name}" for name in _LENGTH_FLAGS if name in engine.flags), "--max-model-len"
+    )
     # An explicit 16-bit type is taken at its word; "auto" falls back to float16 where bfloat16 is missing.
     facts["dtype_auto_refused"] = config.version < (0, 7) and config.dtype.value == "bfloat16"
     facts["dtype_given"] = "dtype" in engine.flags
     return facts
+
+
+def _longer_allowed(engine: EngineConfig) -> bool:
+    """Whether the engine takes a length beyond the model's with a warning at most: where a flag rewrites the model's config, or
+    a variable says so (``config/model.py`` of vLLM, ``configs/model_config.py`` of SGLang, which asked for none from 0.4.4 to
+    0.4.10)."""
+    if {"hf-overrides", "rope-scaling", "json-model-override-args"} & engine.flags.keys():
+        return True
+    if engine.engine == "sglang":
+        switch = engine.env.get("SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
+        if switch is None:
+            return (0, 4, 4) <= engine.version_key < (0, 5, 1)
+        return switch.value.strip().lower() in ("1", "true", "yes", "y", "on", "t")
+    switch = engine.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN")
+    return switch is not None and switch.value.strip() not in ("", "0")

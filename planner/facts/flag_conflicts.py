@@ -127,10 +127,11 @@ def _tgi_lengths(case: Case) -> Iterator[Conflict]:
         )
     batch_flag, batch = case.flag("max-batch-prefill-tokens"), case.number("max-batch-prefill-tokens")
     whole = case.within((), (2, 4))
-    if whole and batch_flag is not None and batch is not None and most_input is not None and batch < most_input:
+    if batch_flag is not None and batch is not None and most_input is not None and batch < most_input:
+        unless = "" if whole else ", and is refused unless the model's attention splits prompts"
         yield Conflict(
-            batch_flag, f"a prefill batch of {batch} tokens cannot hold the longest input of {most_input} tokens",
-            f"Set MAX_BATCH_PREFILL_TOKENS to {most_input} or more",
+            batch_flag, f"a prefill batch of {batch} tokens cannot hold the longest input of {most_input} tokens{unless}",
+            f"Set MAX_BATCH_PREFILL_TOKENS to {most_input} or more", refused=whole,
         )  # fmt: skip
     batch_total_flag, batch_total = case.flag("max-batch-total-tokens"), case.number("max-batch-total-tokens")
     if batch_total_flag is None or batch_total is None or not case.within((0, 9, 2)):

@@ -153,9 +153,18 @@ def test_vllm_serve_refuses_the_model_as_a_flag_until_0_11_1() -> None:
 def test_the_launcher_of_tgi(
     words: str, args: tuple[str, ...], refused: tuple[str, ...], taken: tuple[str, ...]
 ) -> None:
+    def messages(version: str) -> list[str]:
+        facts, _ = facts_of(["--model-id=Qwen/Qwen3-8B", *args], version, engine="tgi")
+        return [item["message"] for item in facts["conflicts"] if item["refused"]]
+
     for version in refused:
-        assert [m for m in conflicts("--model-id=Qwen/Qwen3-8B", *args, version=version, engine="tgi") if words in m], (
-            version
-        )
+        assert [message for message in messages(version) if words in message], version
     for version in taken:
-        assert not conflicts("--model-id=Qwen/Qwen3-8B", *args, version=version, engine="tgi"), version
+        assert not messages(version), version
+
+
+def test_a_small_prefill_batch_is_a_matter_of_attention_from_2_4_on() -> None:
+    arguments = ["--model-id=Qwen/Qwen3-8B", "--max-input-tokens=8192", "--max-batch-prefill-tokens=4096"]
+    (found,) = facts_of(arguments, "3.3.4", engine="tgi")[0]["conflicts"]
+    assert not found["refused"]
+    assert "splits prompts" in found["message"]
