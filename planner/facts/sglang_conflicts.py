@@ -54,13 +54,15 @@ _EXCLUDED = (
     _Pair("enable-tokenizer-batch-encode", "enable-dynamic-batch-tokenizer", (0, 5, 3)),
     _Pair("grpc-port", "api-key", (0, 5, 16)),
     _Pair("grpc-port", "admin-api-key", (0, 5, 16)),
+    _Pair("ple-offload-embedding", "cpu-offload-gb", (0, 5, 20)),
+    _Pair("ple-offload-embedding", "offload-group-size", (0, 5, 20)),
 )
 
 
 def _given(case: Case, name: str) -> bool:
     """Whether a switch is on, or a setting has a value."""
     flag = case.flag(name)
-    return flag is not None and flag.value not in (None, False, "", [])
+    return flag is not None and flag.value not in (None, False, "", [], 0, -1)
 
 
 def _pairs(case: Case) -> Iterator[Conflict]:

@@ -306,6 +306,12 @@ def _speculative_config(case: Case) -> Iterator[Conflict]:
     least, most = config.get("prompt_lookup_min"), config.get("prompt_lookup_max")
     if method in ("ngram", "[ngram]") and isinstance(least, int) and isinstance(most, int) and least > most:
         yield Conflict(flag, f"prompt_lookup_min {least} is more than prompt_lookup_max {most}", "Swap them")
+    draft, tensor = config.get("draft_tensor_parallel_size"), case.size("tensor-parallel-size")
+    if isinstance(draft, int) and model is not None and tensor is not None and draft not in (1, tensor):
+        yield Conflict(
+            flag, f"draft_tensor_parallel_size {draft} of --tensor-parallel-size {tensor}: a draft runs on one rank or on all",
+            f"Set it to 1 or {tensor}",
+        )  # fmt: skip
     sharing = case.flag("kv-sharing-fast-prefill")
     eagle = isinstance(method, str) and (method in ("eagle", "eagle3", "mtp") or method.endswith("_mtp"))
     if sharing is not None and sharing.value is True and eagle and case.within((0, 11, 1)):
@@ -493,6 +499,18 @@ def _e5m2_of_fp8(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+def _half_precision(case: Case) -> Iterator[Conflict]:
+    """0.9.1 on: families whose values overflow float16 (``config/model.py``); plamo2 is no longer among them in 0.33."""
+    flag, model = case.flag("dtype"), case.plan.model
+    if flag is None or flag.value not in ("half", "float16") or model is None or not case.within((0, 9, 1)):
+        return
+    if model.model_type in ("gemma2", "gemma3", "gemma3_text", "glm4"):
+        yield Conflict(
+            flag, f"--dtype {flag.value} of {model.id}: the family is not numerically stable in float16, and is refused",
+            "Use --dtype bfloat16, or float32 where the device has no bfloat16",
+        )  # fmt: skip
+
+
 def _long_length(case: Case) -> Iterator[Conflict]:
     """All releases: the variable lifts the scheduler's limit, not the model's positions (F209)."""
     flag, length = case.flag("max-model-len"), case.number("max-model-len")
@@ -515,5 +533,5 @@ CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _partial_prefills, _local_beyond_data, _context_parallel, _decode_context_of_groups, _expert_balancing, _experts_of_dense,
     _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
-    _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _long_length,
+    _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
 )  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from tests.facts.plans import LLAMA, facts_of
 
 LENGTH = "--max-model-len=8192"
+DRAFT = '{"model": "a/b", "num_speculative_tokens": 3, "draft_tensor_parallel_size": 2}'
 NGRAM = '--speculative-config={"method": "ngram", "num_speculative_tokens": 3}'
 
 
@@ -68,6 +69,8 @@ def conflicts(*args: str, version: str = "0.11.0", **options: Any) -> list[str]:
         ("eagle3 drafts", ("--kv-sharing-fast-prefill", '--speculative-config={"method": "eagle3", "model": "a/b"}'), "0.11.1",
          "0.11.0"),
         ("--attention-config", ("--attention-backend=FLASH_ATTN", '--attention-config={"backend": "FLASHINFER"}'), "0.13.0", ""),
+        ("a draft runs on one rank or on all", ("-tp=4", f"--speculative-config={DRAFT}"), "0.19.1", ""),
+        ("not numerically stable", ("--model=google/gemma-3-4b-it", "--dtype=half"), "0.9.1", "0.9.0"),
         ("of groups of 2", ("--offload-group-size=2", "--offload-num-in-group=4"), "0.17.0", ""),
     ],
 )  # fmt: skip

@@ -85,6 +85,7 @@ def conflicts(*args: str, version: str, **options: Any) -> list[str]:
         ("exclude each other", ("--grpc-port=40000", "--api-key=x"), ("0.5.16",), ()),
         ("is for decode nodes", ("--disaggregation-decode-enable-offload-kvcache",), ("0.5.6", "0.5.23"), ()),
         ("cannot fake", ("--disaggregation-mode=prefill", "--disaggregation-transfer-backend=fake"), ("0.5.10",), ("0.5.9",)),
+        ("exclude each other", ("--ple-offload-embedding", "--cpu-offload-gb=4"), ("0.5.20", "0.5.23"), ()),
         ("exclude each other", ("--encoder-only", "--language-only"), ("0.5.7", "0.5.23"), ()),
         ("needs --encoder-urls", ("--language-only",), ("0.5.7", "0.5.12"), ("0.5.14",)),
         ("exclude each other", ("--disable-cuda-graph-padding", "--enable-torch-compile"), ("0.5.12",), ("0.5.10",)),
