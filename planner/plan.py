@@ -309,8 +309,10 @@ def _version(
     if wanted:
         return Fact(wanted, Provenance("option", "--engine-version"))
     stated = annotation(workload, pod, "engine-version")
-    if stated is not None:
-        return Fact(stated.value.strip().rpartition("==")[2].removeprefix("v"), stated.provenance)
+    release = stated.value.strip().rpartition("==")[2].removeprefix("v") if stated is not None else ""
+    # A word such as "latest" says nothing, and must not hide what the image says.
+    if stated is not None and _is_version(release):
+        return Fact(release, stated.provenance)
     if container.engine_version is not None:
         return container.engine_version
     image = container.image
@@ -322,6 +324,12 @@ def _version(
     if configured:
         return Fact(configured, Provenance("config", settings.source))
     return newest(modules)
+
+
+def _is_version(text: str) -> bool:
+    from planner.engines.version import is_version
+
+    return is_version(text)
 
 
 def _version_in_image(engine: str, reference: str) -> tuple[tuple[int, ...] | None, str, str]:
