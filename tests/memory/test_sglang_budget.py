@@ -409,3 +409,14 @@ def test_releases_that_agree_change_nothing() -> None:
     stated = _unstated("Qwen/Qwen3-8B", "H100-80GB", line, 1, Fact(NEWEST_SGLANG, Provenance("file", "tag"))).ranks[0]
     assert unstated["weights"] == stated.terms["weights"]
     assert unstated["kv_available"] == stated.terms["kv_available"]
+
+
+def test_experts_repackaged_to_fp8() -> None:
+    """sgl-project's FP8 checkpoints have DeepSeek's config.json, which says nothing of it; their experts weigh as the base's do."""
+
+    def size(name: str) -> int:
+        return budget(name, "B200", "--tp-size 8", "0.5.23", gpus=8).ranks[0].bytes("weights").expected
+
+    assert size("sgl-project/DeepSeek-V4-Flash-FP8") == size("deepseek-ai/DeepSeek-V4-Flash-Base")
+    assert size("sgl-project/DeepSeek-V4-Flash-FP8") > 1.7 * size("deepseek-ai/DeepSeek-V4-Flash")
+    assert budget("sgl-project/DeepSeek-V4-Pro-FP8", "B200", "--tp-size 8", "0.5.23", gpus=8).verdict == "does-not-fit"
