@@ -7,11 +7,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from planner.provenance import from_default
 from planner.record import NamedTuple
 from planner.units import GIB
 
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator
+    from planner.engines.config import EngineConfig
     from planner.engines.dispatch import EngineModules
     from planner.memory.budget import MemoryBudget
     from planner.models.architecture import ModelArchitecture
@@ -73,11 +75,16 @@ def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture
     options = budget_options(replace(plan, given=given, kv_cache_memory=None), modules, capacity=False)
     budgets: dict[int, MemoryBudget] = {}
 
+    def asked(engine: EngineConfig, product: Accelerator) -> MemoryBudget:
+        config = modules.effective(engine, model, product, gpus, plan.pods)
+        return modules.budget(model, config, product, gpus_per_pod=gpus, **options)
+
+    # What older releases of SGLang would do costs as much again for each of them; it is asked where the newest fits nowhere.
+    newest = _as_stated(plan.engine) if modules.name == "sglang" else plan.engine
+
     def budget(tier: int) -> MemoryBudget:
         if tier not in budgets:
-            product = tiers[tier]
-            config = modules.effective(plan.engine, model, product, gpus, plan.pods)
-            budgets[tier] = modules.budget(model, config, product, gpus_per_pod=gpus, **options)
+            budgets[tier] = asked(newest, tiers[tier])
         return budgets[tier]
 
     def first(start: int, accepted: tuple[str, ...]) -> int | None:
@@ -90,6 +97,9 @@ def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture
         return tier if tier < len(tiers) else None
 
     last = len(tiers) - 1
+    if newest is not plan.engine and budget(last).verdict == "does-not-fit":
+        newest = plan.engine
+        budgets.clear()
     if budget(last).verdict == "unknown":
         return None
     maybe = None
@@ -122,6 +132,13 @@ def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture
         largest_known=largest.memory.high,
         largest_name=largest.name,
     )
+
+
+def _as_stated(engine: EngineConfig) -> EngineConfig:
+    """The engine as if somebody had stated its release."""
+    from planner.record import replace
+
+    return replace(engine, version=from_default(engine.version.value, "the newest release known"))
 
 
 def _least_capability(plan: Plan) -> tuple[int, int]:

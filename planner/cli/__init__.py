@@ -25,7 +25,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     # A run makes much and drops little: looking for cycles every 700 objects costs more than it gives back.
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(1_000_000, 20, 20)
     arguments = sys.argv[1:]
     try:
         if _is_plain_lint(arguments):

@@ -47,6 +47,8 @@ _FLOORS: dict[str, tuple[Floor, ...]] = {
     "sglang": (Floor((0, 2, 15), (7, 5), (7, 5)),),
     "trtllm": (Floor((0, 15), (7, 5), (8, 0)), Floor((1, 2), (8, 0), (8, 0))),
 }
+#: No release refuses a device of this or more.
+MOST = max(row.refused for rows in _FLOORS.values() for row in rows)
 #: Repositories of the engines' own images, below any registry: mirrors keep the path.
 _IMAGES = {
     "vllm": r"(?:.*/)?vllm/vllm-openai(?:-nonroot)?",

@@ -21,16 +21,18 @@ def device_facts(plan: Plan) -> dict[str, Any]:
 
 
 def _problem(plan: Plan, accelerator: Accelerator) -> dict[str, Any] | None:
-    from planner.engines.capabilities import always, floor, newest_for
+    from planner.engines.capabilities import MOST, always, floor, newest_for
 
     engine = plan.engine
     if engine.platform != "cuda" or engine.image is None or not engine.version_key:
         return None
     if engine.get("device") not in (None, "auto", "cuda") or (plan.choice is not None and plan.choice.others_allowed):
         return None
-    least = floor(engine.engine, engine.version_key, engine.image.value)
     devices = _allowed(plan, accelerator)
     capabilities = {device.capability for device in devices}
+    if any(capability is None or capability >= MOST for capability in capabilities):
+        return None
+    least = floor(engine.engine, engine.version_key, engine.image.value)
     if least is None or any(capability is None or capability >= least.refused for capability in capabilities):
         return None
     best = max(capability for capability in capabilities if capability is not None)
