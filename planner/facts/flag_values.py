@@ -158,7 +158,7 @@ def _registered(engine: EngineConfig, known: Tables, flag: FlagValue) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(str(flag.value), names, 1, 0.5)
-    hint = f"; did you mean {near[0]}?" if near else f" ({', '.join(names[:8])} …)"
+    hint = f", perhaps {near[0]} is meant" if near else f" ({', '.join(names[:8])} …)"
     return f"{str(flag.value)[:60]!r} is no parser of this release{hint}"
 
 

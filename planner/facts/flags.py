@@ -204,7 +204,7 @@ def _unknown(engine: EngineConfig, known: Tables, flag: FlagValue, spelling: str
         facts["advice"] = other.advice
         return Issue("foreign", flag, facts)
     facts["near"] = near
-    facts["hint"] = f"did you mean {near}?" if near else "no release has it"
+    facts["hint"] = f"perhaps {near} is meant" if near else "no release has it"
     facts["advice"] = f"Write {near}" if near else "Remove it"
     return Issue("unknown", flag, facts)
 

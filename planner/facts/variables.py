@@ -101,7 +101,7 @@ def _mistaken(known: Tables, engine: str, name: str) -> dict[str, Any] | None:
     near = get_close_matches(name[:80], names(engine), 1, _ALIKE)
     if near:
         return {
-            "reason": f"no release of {TITLES[engine]} reads it; did you mean {near[0]}?",
+            "reason": f"no release of {TITLES[engine]} reads it, perhaps {near[0]} is meant",
             "advice": f"Write {near[0]}",
         }
     return None

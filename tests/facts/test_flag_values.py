@@ -68,7 +68,7 @@ def test_an_assumed_release_refuses_only_what_every_release_refuses() -> None:
 
 def test_a_parsers_name_is_looked_up_where_the_model_decides_on_tools() -> None:
     (reason,) = reasons("--enable-auto-tool-choice", "--tool-call-parser=lama3_json")
-    assert reason == "--tool-call-parser: 'lama3_json' is no parser of this release; did you mean llama3_json?"
+    assert reason == "--tool-call-parser: 'lama3_json' is no parser of this release, perhaps llama3_json is meant"
     (reason,) = reasons("--reasoning-parser=deepseek-r1")
     assert "deepseek_r1" in reason
 

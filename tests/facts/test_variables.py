@@ -26,7 +26,7 @@ def test_variables_by_release() -> None:
 
 
 def test_slips_and_flags_in_disguise() -> None:
-    assert "did you mean VLLM_LOGGING_LEVEL?" in ignored({"VLLM_LOGING_LEVEL": "DEBUG"})["VLLM_LOGING_LEVEL"]
+    assert "perhaps VLLM_LOGGING_LEVEL is meant" in ignored({"VLLM_LOGING_LEVEL": "DEBUG"})["VLLM_LOGING_LEVEL"]
     assert "Use --max-model-len" in ignored({"VLLM_MAX_MODEL_LEN": "1"})["VLLM_MAX_MODEL_LEN"]
     # somebody's own variable, one that the command uses, and those of plug-ins and platforms
     own = {"VLLM_TEAM": "x", "VLLM_DTYPE": "half", "VLLM_ASCEND_X": "1", "VLLM_SPYRE_USE_CB": "1", "LENGTH": "1"}
