@@ -28,6 +28,12 @@ _NAMED = {
     "tgi": r"tgi[-_]?v?(\d{1,2}\.\d{1,3}\.\d{1,3})(?![0-9])",
     "trtllm": r"trtllm[-_]?v?(\d{1,2}\.\d{1,3}\.\d{1,3}(?:rc\d{1,3})?)(?![0-9])",
 }
+#: TGI's tags of a series (``2.4``, ``2.4-rocm``), which hold the last release of it. Source: its build workflow and releases.
+_TGI_SERIES = re.compile(r"v?(\d\.\d)(?:-[a-z][\w.-]*)?")
+_TGI_LAST = {
+    "0.9": 4, "1.0": 3, "1.1": 1, "1.2": 0, "1.3": 4, "1.4": 5, "2.0": 4, "2.1": 1, "2.2": 0, "2.3": 1, "2.4": 1,
+    "3.0": 2, "3.1": 1, "3.2": 3, "3.3": 7,
+}  # fmt: skip
 _TAG = re.compile(
     r"(?:^|[^0-9A-Za-z.])v?(\d{1,2}\.\d{1,3}\.\d{1,3}(?:\.?(?:post|rc|dev)\d{1,4}(?:\.post\d{1,3})?)?)(?![0-9A-Za-z]|\.\d)"
 )
@@ -60,6 +66,10 @@ def version_from_image(engine: str, ref: str) -> Found:
         return None, "", f"the tag of {image.name[:60]} need not be {label}'s version"
     if not image.tag:
         return None, "", "the image has no tag" + (" beside the digest" if image.digest else ", which means latest")
+    series = _TGI_SERIES.fullmatch(image.tag) if name == "tgi" else None
+    if series is not None and series.group(1) in _TGI_LAST:
+        last = f"{series.group(1)}.{_TGI_LAST[series.group(1)]}"
+        return parse_version(last), last, f"the last release of the image tag {series.group(1)}"
     match = _TAG.search(image.tag)
     if match is None or "nightly" in image.tag:
         return None, "", f"the tag {image.tag[:60]} names no version"

@@ -1,7 +1,8 @@
 """The words and variables of a TGI start → ``EngineConfig``.
 
-Source: the launcher of Hugging Face's text-generation-inference, 3.3.7. Every argument is also an environment variable in
-capitals (``MAX_TOTAL_TOKENS``), which the command line overrides. One table stands for all releases.
+Source: ``struct Args`` of the launcher of Hugging Face's text-generation-inference, 0.9.0 to 3.3.7. Every argument is also an
+environment variable in capitals (``MAX_TOTAL_TOKENS``), which the command line overrides. Tags name a series as often as a
+release (``2.4``), so that a release counts from the first of its series on.
 """
 
 from __future__ import annotations
@@ -32,12 +33,36 @@ _KINDS = {
     " max-input-tokens max-total-tokens max-batch-prefill-tokens max-batch-total-tokens max-waiting-tokens max-batch-size"
     " port prometheus-port master-port max-client-batch-size payload-limit graceful-termination-timeout",
     "float": "waiting-served-ratio cuda-memory-fraction rope-factor watermark-gamma watermark-delta",
-    "str": "model-id revision quantize dtype kv-cache-dtype cuda-graphs hostname shard-uds-path master-addr"
+    "str": "model-id revision dtype kv-cache-dtype cuda-graphs hostname shard-uds-path master-addr"
     " huggingface-hub-cache weights-cache-override rope-scaling otlp-endpoint otlp-service-name cors-allow-origin api-key"
     " ngrok-authtoken ngrok-edge tokenizer-config-path lora-adapters usage-stats",
     "optional-bool": "sharded",
     "true": "trust-remote-code disable-custom-kernels json-output ngrok disable-grammar-support env enable-prefill-logprobs"
-    " disable-usage-stats disable-crash-reports",
+    " disable-usage-stats disable-crash-reports enable-cuda-graphs",
+}
+#: The series that brought an argument, and the one that no longer has it. Such as were there in 0.9 are not listed.
+_PERIODS = {
+    "api-key": ("2.3", ""),
+    "cuda-graphs": ("2.0", ""),
+    "disable-crash-reports": ("2.2", "2.3"),
+    "disable-grammar-support": ("1.4", ""),
+    "disable-usage-stats": ("2.2", "2.3"),
+    "enable-cuda-graphs": ("1.4", "2.0"),
+    "enable-prefill-logprobs": ("3.0", ""),
+    "graceful-termination-timeout": ("3.2", ""),
+    "kv-cache-dtype": ("2.4", ""),
+    "lora-adapters": ("2.1", ""),
+    "max-batch-size": ("1.4", ""),
+    "max-client-batch-size": ("2.0", ""),
+    "max-top-n-tokens": ("1.0", ""),
+    "otlp-service-name": ("2.1", ""),
+    "payload-limit": ("2.4", ""),
+    "prometheus-port": ("3.3", ""),
+    "rope-factor": ("1.0", ""),
+    "rope-scaling": ("1.0", ""),
+    "speculate": ("1.3", ""),
+    "tokenizer-config-path": ("1.4", ""),
+    "usage-stats": ("2.3", ""),
 }
 _ALIASES = {"max-input-tokens": ["--max-input-length"], "port": ["-p"], "env": ["-e"]}
 _CHOICES = {
@@ -45,24 +70,26 @@ _CHOICES = {
     "kv-cache-dtype": ["fp8_e4m3fn", "fp8_e5m2"],
     "rope-scaling": ["dynamic", "linear"],
     "usage-stats": ["no-stack", "off", "on"],
-    "quantize": [
-        "awq",
-        "bitsandbytes",
-        "bitsandbytes-fp4",
-        "bitsandbytes-nf4",
-        "compressed-tensors",
-        "eetq",
-        "exl2",
-        "fp8",
-        "gptq",
-        "marlin",
-    ],
 }
+#: Methods of ``--quantize`` (``enum Quantization``) by the series that brought them.
+_QUANTIZE = (
+    ("", ("bitsandbytes", "gptq")),
+    ("1.0", ("bitsandbytes-fp4", "bitsandbytes-nf4")),
+    ("1.1", ("awq", "eetq")),
+    ("2.0", ("fp8",)),
+    ("2.1", ("exl2", "marlin")),
+    ("2.4", ("compressed-tensors",)),
+)
+
+
+@lru_cache(maxsize=64)
+def flag_table(version: tuple[int, ...]) -> FlagTable:
+    """The launcher's arguments in a release."""
+    return FlagTable(version, _document())
 
 
 @lru_cache(maxsize=1)
-def flag_table() -> FlagTable:
-    """The launcher's arguments."""
+def _document() -> dict[str, Any]:
     flags: dict[str, list[dict[str, Any]]] = {}
     for kind, names in _KINDS.items():
         for name in names.split():
@@ -71,8 +98,19 @@ def flag_table() -> FlagTable:
                 variant["aliases"] = _ALIASES[name]
             if name in _CHOICES:
                 variant["choices"] = _CHOICES[name]
+            for bound, series in zip(("since", "until"), _PERIODS.get(name, ("", "")), strict=True):
+                if series:
+                    variant[bound] = series
             flags[name] = [variant]
-    return FlagTable((0,), {"renamed": {}, "flags": flags})
+    methods: list[str] = []
+    flags["quantize"] = []
+    for since, added in _QUANTIZE:
+        methods = sorted([*methods, *added])
+        bounds = {"since": since} if since else {}
+        if since:
+            flags["quantize"][-1]["until"] = since
+        flags["quantize"].append({"kind": "str", "choices": methods, **bounds})
+    return {"renamed": {"enable-cuda-graphs": "cuda-graphs", "disable-usage-stats": "usage-stats"}, "flags": flags}
 
 
 def parse(
@@ -87,7 +125,8 @@ def parse(
 ) -> EngineConfig:
     """The configuration that a command line and the container's variables stand for. Never raises on any input."""
     del files
-    reader = _TGIReader(version_key(version.value, NEWEST_TGI), flag_table(), env or {}, {})
+    key = version_key(version.value, NEWEST_TGI)
+    reader = _TGIReader(key, flag_table(key), env or {}, {})
     start = 1 if words and words[0].text.rsplit("/", 1)[-1].startswith("text-generation-") else 0
     reader.read(list(words[start:]), False)
     return reader.config("tgi", version, image, platform, command_line)
@@ -142,16 +181,30 @@ class _TGIReader(_Reader):
                 continue
             if value == "":
                 continue
-            spec = self.table.flags[name]
-            try:
-                if spec.kind in ("true", "optional-bool"):
-                    converted: Any = value.strip().lower() in ("1", "true", "yes", "on")
-                else:
-                    converted = _convert(spec.kind, value.strip())
-            except ValueError as error:
-                self.problems.append((position, f"{variable}: {error}"))
-                continue
-            self.store(FlagValue(name, converted, variable, value, position, position))
+            self.take_variable(name, variable, value, position)
+
+    def take_variable(self, name: str, variable: str, value: str, position: Position | None) -> None:
+        """One variable as its argument. Unlike on the command line a switch has a value here, and clap takes ``true`` and
+        ``false`` for one, nothing else (``BoolValueParser`` of clap 4, which all releases use)."""
+        spec = self.table.flags[name]
+        if not spec.active:
+            return
+        converted: Any = None
+        reason = ""
+        try:
+            converted = _convert("optional-bool" if spec.kind == "true" else spec.kind, value.strip())
+        except ValueError as error:
+            reason = str(error)
+        if spec.kind in ("true", "optional-bool") and value.strip() not in ("true", "false"):
+            converted, reason = (
+                None,
+                f"{value[:60]!r} is neither true nor false, the values of a switch that is a variable",
+            )
+        elif spec.choices and converted is not None and str(converted) not in spec.choices:
+            reason = f"invalid choice: {value[:60]!r} (choose from {', '.join(spec.choices)})"
+        if reason:
+            self.problems.append((position, f"{variable}: {reason}"))
+        self.store(FlagValue(name, converted, variable, value, position, position, converted is not None))
 
     def model_fact(self, version: str) -> Fact[str] | None:
         """``--model-id`` or MODEL_ID; the launcher's own default is a small model nobody means to serve."""

@@ -1,7 +1,8 @@
 """The words of a ``trtllm-serve`` start and its YAML options → ``EngineConfig``.
 
-Source: ``tensorrt_llm/commands/serve.py`` and ``llmapi`` as far as they are known (reference on SGLang's memory, 16). One table
-stands for all releases; the YAML of ``--extra_llm_api_options`` (``--config``) overrides the command line.
+Source: ``tensorrt_llm/commands/serve.py``, its list of stable arguments (``tests/unittest/api_stability``) and ``llmapi`` as far
+as they are known (reference on SGLang's memory, 16). One table stands for all releases; the YAML of
+``--extra_llm_api_options`` (``--config``) overrides the command line.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ _REMEDY = "annotate the object: planner/model: ORG/NAME"
 
 _KINDS = {
     "int": "port max-batch-size max-num-tokens max-seq-len max-beam-width tp-size pp-size ep-size cp-size cluster-size"
-    " gpus-per-node num-postprocess-workers",
-    "float": "kv-cache-free-gpu-memory-fraction",
+    " gpus-per-node num-postprocess-workers num-serve-frontends num-input-processor-workers num-media-load-workers",
+    "float": "kv-cache-free-gpu-memory-fraction agent-percentage video-pruning-rate",
     "str": "model tokenizer host backend kv-cache-dtype extra-llm-api-options log-level reasoning-parser tool-parser"
     " metadata-server-config-file server-role served-model-name revision chat-template media-io-kwargs otlp-traces-endpoint"
-    " custom-tokenizer custom-module-dirs",
-    "true": "trust-remote-code enable-chunked-prefill fail-fast-on-attention-window-too-large enable-attention-dp",
+    " custom-tokenizer custom-module-dirs agent-types disagg-cluster-uri generation-config middleware post-processor-hook"
+    " report-addr visual-gen-args extra-visual-gen-options",
+    "true": "trust-remote-code enable-chunked-prefill fail-fast-on-attention-window-too-large enable-attention-dp"
+    " allow-request-chat-template enable-visual-gen grpc telemetry no-telemetry",
 }
+#: Values of arguments that all releases check, those of all of them together.
+_CHOICES = {"backend": ["_autodeploy", "autodeploy", "pytorch", "tensorrt", "trt"]}
 _ALIASES = {
     "tp-size": ["--tp_size", "--tensor_parallel_size", "--tensor-parallel-size"],
     "pp-size": ["--pp_size", "--pipeline_parallel_size", "--pipeline-parallel-size"],
@@ -44,12 +49,18 @@ _ALIASES = {
         "--free-gpu-memory-fraction",
     ],
     "extra-llm-api-options": ["--extra_llm_api_options", "--config"],
+    "cluster-size": ["--cluster_size", "--moe_cluster_parallel_size", "--moe-cluster-parallel-size"],
+    "revision": ["--hf_revision", "--hf-revision"],
 }
+#: Subcommands of ``trtllm-serve`` that serve no model, or one of another kind, and take a YAML file of their own.
+_OTHER_COMMANDS = ("disaggregated", "disaggregated_mpi_worker", "mm_embedding_serve")
 #: Keys of the YAML options, dotted for nested ones, and the argument whose value they take.
 _YAML = {
     "tensor_parallel_size": "tp-size",
     "pipeline_parallel_size": "pp-size",
     "moe_expert_parallel_size": "ep-size",
+    "moe_tensor_parallel_size": "moe-tp-size",
+    "moe_cluster_parallel_size": "cluster-size",
     "context_parallel_size": "cp-size",
     "max_batch_size": "max-batch-size",
     "max_num_tokens": "max-num-tokens",
@@ -78,7 +89,9 @@ def flag_table() -> FlagTable:
             aliases = list(_ALIASES.get(name, ()))
             if "-" in name and name not in _ALIASES:
                 aliases.append("--" + name.replace("-", "_"))
-            flags[name] = [{"kind": kind, "aliases": aliases}]
+            flags[name] = [{"kind": kind, "aliases": aliases, "append": name in ("middleware", "custom-module-dirs")}]
+            if name in _CHOICES:
+                flags[name][0]["choices"] = _CHOICES[name]
     return FlagTable((0,), {"renamed": {}, "flags": flags})
 
 
@@ -94,7 +107,10 @@ def parse(
 ) -> EngineConfig:
     """The configuration that a command line and its YAML options stand for. Never raises on any input."""
     reader = _TRTReader(version_key(version.value, NEWEST_TRTLLM), flag_table(), env or {}, files or {})
-    reader.read(list(words[_program_length(words) :]), True)
+    length = _program_length(words)
+    reader.read(
+        list(words[length:]), not any(word.text in _OTHER_COMMANDS for word in words[max(length - 1, 0) : length + 1])
+    )
     return reader.config("trtllm", version, image, platform, command_line)
 
 
@@ -130,10 +146,10 @@ class _TRTReader(_Reader):
     memory_variables = frozenset()
 
     def read(self, words: list[Word], serve: bool) -> None:
-        """Read all arguments, then the YAML options."""
-        del serve
+        """Read all arguments, then the YAML options of a server (``serve``)."""
         self.parse([_Arg(word.text, word) for word in words])
-        self.take_options()
+        if serve:
+            self.take_options()
         self.report_unknown_values()
 
     def take_options(self) -> None:
@@ -162,6 +178,7 @@ class _TRTReader(_Reader):
             self.problems.append((flag.value_position or flag.position, f"options file {path or ''}: {bad}"))
             return
         for key, value, key_offset, value_offset in entries:
+            self.keep(key, value, node, key_offset, value_offset)
             pairs = [(key, value)]
             if isinstance(value, dict):
                 pairs = [(f"{key}.{inner}", item) for inner, item in list(value.items())[:64]]
@@ -171,6 +188,17 @@ class _TRTReader(_Reader):
                 name = _YAML.get(dotted)
                 if name is not None:
                     self.put(name, _number(item), dotted, node, key_offset, value_offset)
+
+    def keep(self, key: str, value: Any, node: Node, key_offset: int, value_offset: int) -> None:
+        """Keep one entry of the options, and those inside of it, as they stand there, under the name ``options.KEY``."""
+        place = node.position_at(key_offset)
+        self.given.append(FlagValue(f"options.{key}", value, key, None, place, node.position_at(value_offset)))
+        for inner, item in list(value.items())[:64] if isinstance(value, dict) else ():
+            # The text is looked through for it: entries below the first level carry no place.
+            found = re.search(rf"(?<![\w.-]){re.escape(str(inner))}['\"]?\s*:", node.text[value_offset:])
+            where = node.position_at(value_offset + found.start()) if found else place
+            dotted = f"{key}.{inner}"
+            self.given.append(FlagValue(f"options.{dotted}", item, dotted, None, where, where))
 
     def put(self, name: str, value: Any, spelling: str, node: Node, key_offset: int, value_offset: int) -> None:
         """Keep one entry of the options as the argument it stands for."""

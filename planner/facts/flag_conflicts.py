@@ -10,11 +10,11 @@ from planner.facts.places import is_gap
 from planner.record import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from planner.engines.config import EngineConfig, FlagValue
     from planner.plan import Plan
-    from planner.provenance import Position
+    from planner.provenance import Fact, Position
 
 
 class Conflict(NamedTuple):
@@ -159,6 +159,84 @@ def _tgi_shards(case: Case) -> Iterator[Conflict]:
         yield Conflict(flag, f"--quantize exl2 runs on one device, not on {shards} shards", "Set --num-shard 1")
 
 
+def _tgi_switches(case: Case) -> Iterator[Conflict]:
+    """The launcher: a tunnel needs a token (0.9 on) and an edge (0.9.4 on). The server (0.9 on): a method of quantization decides
+    the dtype, except those of bitsandbytes; from 2.3 on the launcher hands on the method that the checkpoint's config names."""
+    flag = case.flag("ngrok")
+    if flag is not None and flag.value is True:
+        for name, since in (("ngrok-authtoken", (0, 9)), ("ngrok-edge", (0, 9, 4))):
+            if case.lacks(name) and case.within(since):
+                yield Conflict(flag, f"--ngrok needs --{name}", f"Add --{name}, or remove --ngrok")
+    flag, method = case.flag("dtype"), case.engine.get("quantize")
+    if flag is None or not case.within((0, 9)):
+        return
+    whose = "--quantize"
+    if case.lacks("quantize") and case.plan.model is not None and case.within((2, 3)):
+        named = _TGI_METHODS if case.within((2, 4, 1)) else _TGI_METHODS[:-1]
+        method, whose = (
+            next((one for one in named if one == case.plan.model.quantization), None),
+            "the checkpoint's method",
+        )
+    if isinstance(method, str) and not method.startswith("bitsandbytes"):
+        yield Conflict(
+            flag, f"--dtype {flag.value} with {whose} {method}, which decides the dtype itself: TGI takes one of the two",
+            "Remove --dtype",
+        )  # fmt: skip
+
+
+#: Methods that a checkpoint's config names and the launcher knows, the last of them from 2.4.1 on.
+_TGI_METHODS = ("awq", "gptq", "fp8", "marlin", "exl2", "compressed-tensors")
+
+
+def _tgi_variables(case: Case) -> Iterator[Conflict]:
+    """Variables that are no arguments and stop the server while it starts (2.3 on, ``globals.py``): a name of attention that is
+    none, prefix caching over paged attention, a margin outside of (0, 1)."""
+    if not case.within((2, 3)) or case.engine.platform not in ("cuda", "rocm"):
+        return
+    names = ["flashdecoding", "flashinfer", "paged"] + (["flashdecoding-ipex"] if case.within((3, 0, 2)) else [])
+    attention = case.engine.env.get("ATTENTION")
+    if attention is not None and attention.value not in names:
+        yield Conflict(
+            _variable("ATTENTION", attention), f"ATTENTION {attention.value[:40]!r} is none of {', '.join(names)}",
+            f"Set it to {nearest_name(attention.value, names)}, or remove it",
+        )  # fmt: skip
+    name = "PREFIX_CACHING" if case.within((2, 4)) else "USE_PREFIX_CACHING"
+    shared = case.engine.env.get(name)
+    on = shared.value.lower() in ("1", "true") if shared is not None else case.effective("prefix_caching")
+    if attention is not None and attention.value == "paged" and on:
+        yield Conflict(
+            _variable("ATTENTION", attention) if shared is None else _variable(name, shared),
+            f"prefix caching ({name}) needs ATTENTION flashinfer or flashdecoding, not paged",
+            f"Set {name} to 0, or ATTENTION to flashinfer",
+        )  # fmt: skip
+    room = case.engine.env.get("TGI_WIGGLE_ROOM")
+    if room is None:
+        return
+    try:
+        fits = 0 < float(room.value) < 1
+    except ValueError:
+        fits = False
+    if not fits:
+        yield Conflict(
+            _variable("TGI_WIGGLE_ROOM", room), f"TGI_WIGGLE_ROOM {room.value[:40]!r} is not between 0 and 1",
+            "Set it to a number such as 0.9, or remove it",
+        )  # fmt: skip
+
+
+def _variable(name: str, fact: Fact[str]) -> FlagValue:
+    """A variable as a flag, to point at."""
+    from planner.engines.config import FlagValue
+
+    return FlagValue(name, fact.value, name, fact.value, fact.position, fact.position)
+
+
+def nearest_name(text: str, names: Sequence[str]) -> str:
+    """The name that is most like a text; the first where none is."""
+    from difflib import get_close_matches
+
+    return (get_close_matches(text.lower()[:80], names, 1, 0.5) or [names[0]])[0]
+
+
 # ---- TensorRT-LLM ------------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +253,31 @@ def _trtllm_length(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+def _trtllm_experts(case: Case) -> Iterator[Conflict]:
+    """``mapping.py`` (all releases, for models without experts too): the ranks that share experts, times those that share one,
+    are the tensor parallel ranks; the one that is not given is divided out."""
+    tensor, whole, split = case.number("tp-size"), case.number("ep-size"), case.number("moe-tp-size")
+    flag = case.flag("ep-size") or case.flag("moe-tp-size")
+    others = ("cp-size", "cluster-size", "options.auto_parallel", "options.dwdp_config", "options.cp_config")
+    if "tp-size" not in case.engine.flags and case.complete:
+        tensor = 1
+    if flag is None or tensor is None or any(given.name in others for given in case.engine.given):
+        return
+    if any(name in case.engine.flags and not case.engine.stated(name) for name in ("ep-size", "moe-tp-size")):
+        return
+    if (whole is not None and whole < 1) or (split is not None and split < 1):
+        return
+    if (whole or tensor // (split or 1)) * (split or tensor // (whole or 1)) != tensor:
+        sizes = " × ".join(
+            f"{name} {size}" for name, size in (("expert", whole), ("expert tensor", split)) if size is not None
+        )
+        yield Conflict(
+            flag, f"{sizes} parallel size and the tensor parallel size of {tensor} do not go together: the experts are spread "
+            "over exactly the tensor parallel ranks", f"Choose sizes that multiply to {tensor}",
+        )  # fmt: skip
+
+
 _CONSTRAINTS: dict[str, tuple[Callable[[Case], Iterator[Conflict]], ...]] = {
-    "tgi": (_tgi_lengths, _tgi_shards),
-    "trtllm": (_trtllm_length,),
+    "tgi": (_tgi_lengths, _tgi_shards, _tgi_switches, _tgi_variables),
+    "trtllm": (_trtllm_length, _trtllm_experts),
 }

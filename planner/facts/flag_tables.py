@@ -92,7 +92,7 @@ def table_of(engine: str, version: tuple[int, ...]) -> FlagTable | None:
     if engine == "tgi":
         from planner.engines.tgi import flag_table as tgi
 
-        return tgi()
+        return tgi(version)
     if engine == "trtllm":
         from planner.engines.trtllm import flag_table as trtllm
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from planner.provenance import Position
 
 #: How the readers of command lines begin what they say about a value (``planner/engines/vllm.py``).
-_ABOUT_A_VALUE = re.compile(r"(--?[\w.+-]+)(?:: (.+)| (takes no value .+))", re.DOTALL)
+#: A name in capitals is that of a variable which stands for an argument (TGI).
+_ABOUT_A_VALUE = re.compile(r"(--?[\w.+-]+|[A-Z][A-Z0-9_]+)(?:: (.+)| (takes no value .+))", re.DOTALL)
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from ", re.DOTALL)
 #: Bounds of releases whose sources do not state them as such: what lies outside has never started.
 _ALWAYS: dict[str, dict[str, float]] = {
@@ -29,14 +30,19 @@ _ALWAYS: dict[str, dict[str, float]] = {
     "cpu-offload-gb": {"ge": 0},
     "cuda-memory-fraction": {"gt": 0, "le": 1},
     "kv-cache-free-gpu-memory-fraction": {"gt": 0, "lt": 1},
+    "num-shard": {"ge": 1},
+    "validation-workers": {"ge": 1},
 }
-#: Bounds that SGLang checks from a release on (``server_args.py``, ``arg_groups/``).
-_SGLANG_SINCE: dict[str, tuple[tuple[int, ...], dict[str, float]]] = {
-    "swa-full-tokens-ratio": ((0, 5, 7), {"gt": 0, "le": 1}),
-    "hicache-host-memory-fraction": ((0, 5, 21), {"gt": 0, "le": 1}),
-    "schedule-conservativeness": ((0, 5, 5), {"ge": 0}),
-    "tokenizer-worker-num": ((0, 5, 2), {"ge": 1}),
-    "max-loras-per-batch": ((0, 4), {"ge": 1}),
+#: Bounds that an engine checks from a release on: SGLang's ``server_args.py`` and ``arg_groups/``, TGI's router.
+_SINCE: dict[str, dict[str, tuple[tuple[int, ...], dict[str, float]]]] = {
+    "sglang": {
+        "swa-full-tokens-ratio": ((0, 5, 7), {"gt": 0, "le": 1}),
+        "hicache-host-memory-fraction": ((0, 5, 21), {"gt": 0, "le": 1}),
+        "schedule-conservativeness": ((0, 5, 5), {"ge": 0}),
+        "tokenizer-worker-num": ((0, 5, 2), {"ge": 1}),
+        "max-loras-per-batch": ((0, 4), {"ge": 1}),
+    },
+    "tgi": {"max-batch-size": ((2, 3), {"ge": 1})},
 }
 #: Flags of parsers that plug-ins can add to, and the flag that loads one.
 _PLUGINS = {"tool-call-parser": "tool-parser-plugin", "reasoning-parser": "reasoning-parser-plugin"}
@@ -66,10 +72,14 @@ def problems(engine: EngineConfig, known: Tables) -> Iterator[tuple[Position | N
     """(place, flag as written, reason) of every refused value."""
     if not known.patched:
         yield from _read(engine, known)
+    if engine.engine == "trtllm":
+        from planner.facts.trtllm_options import option_problems
+
+        yield from option_problems(engine)
     for flag in engine.given:
         if not flag.known or flag.value is None:
             continue
-        for reason in (_range(engine, known, flag), _registered(engine, known, flag), _keys(flag)):
+        for reason in (_range(engine, known, flag), _registered(engine, known, flag), _keys(flag), _sizes(flag)):
             if reason:
                 yield flag.value_position or flag.position, flag.spelling.partition("=")[0], reason
 
@@ -123,9 +133,11 @@ def _range(engine: EngineConfig, known: Tables, flag: FlagValue) -> str:
         return ""
     spec = known.here.flags.get(flag.name)
     bounds = _ALWAYS.get(flag.name, {})
-    since, checked = _SGLANG_SINCE.get(flag.name, ((), {}))
-    if engine.engine == "sglang" and engine.version_key >= since:
+    since, checked = _SINCE.get(engine.engine, {}).get(flag.name, ((), {}))
+    if engine.version_key >= since:
         bounds = bounds or checked
+    if not bounds and engine.engine == "tgi" and spec is not None and spec.kind == "int":
+        bounds = {"ge": 0}  # all of them are unsigned
     if not bounds and spec is not None and spec.active and not known.assumed:
         bounds = spec.facts.get("range", {})
     for name, fails, words in (
@@ -160,6 +172,13 @@ def _registered(engine: EngineConfig, known: Tables, flag: FlagValue) -> str:
     near = get_close_matches(str(flag.value), names, 1, 0.5)
     hint = f", perhaps {near[0]} is meant" if near else f" ({', '.join(names[:8])} …)"
     return f"{str(flag.value)[:60]!r} is no parser of this release{hint}"
+
+
+def _sizes(flag: FlagValue) -> str:
+    """Why a list of batch sizes is refused (TGI's launcher, 2.0 on: whole numbers with commas between, no spaces)."""
+    if flag.name != "cuda-graphs" or not isinstance(flag.value, str) or re.fullmatch(r"\+?\d+(,\+?\d+)*", flag.value):
+        return ""
+    return f"{flag.value[:60]!r} is no list of batch sizes such as 1,2,4"
 
 
 def _keys(flag: FlagValue) -> str:

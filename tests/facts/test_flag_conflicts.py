@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.facts.plans import LLAMA, facts_of
+from tests.rules.manifests import manifest
 
 LENGTH = "--max-model-len=8192"
 DRAFT = '{"model": "a/b", "num_speculative_tokens": 3, "draft_tensor_parallel_size": 2}'
@@ -164,6 +165,62 @@ def test_the_launcher_of_tgi(
         assert [message for message in messages(version) if words in message], version
     for version in taken:
         assert not messages(version), version
+
+
+@pytest.mark.parametrize(
+    ("words", "args", "env", "refused", "taken"),
+    [
+        ("ATTENTION 'FLASHINFER'", (), {"ATTENTION": "FLASHINFER"}, ("2.3.0", "3.3.4"), ("2.2.0",)),
+        ("ATTENTION 'flashdecoding-ipex'", (), {"ATTENTION": "flashdecoding-ipex"}, ("3.0.1",), ("3.0.2",)),
+        ("prefix caching (PREFIX_CACHING)", (), {"ATTENTION": "paged", "PREFIX_CACHING": "1"}, ("2.4.0", "3.3.4"), ("2.3.1",)),
+        ("(USE_PREFIX_CACHING)", (), {"ATTENTION": "paged", "USE_PREFIX_CACHING": "true"}, ("2.3.1",), ("2.4.0",)),
+        # The one release whose launcher leaves it on by itself.
+        ("(USE_PREFIX_CACHING)", (), {"ATTENTION": "paged"}, ("2.3.0",), ("2.3.1", "3.3.4")),
+        ("TGI_WIGGLE_ROOM '1'", (), {"TGI_WIGGLE_ROOM": "1"}, ("2.3.0", "3.3.4"), ("2.2.0",)),
+        ("--quantize awq", ("--dtype=float16", "--quantize=awq"), {}, ("1.4.5", "3.3.4"), ()),
+        ("--quantize gptq", ("--quantize=gptq",), {"DTYPE": "bfloat16"}, ("1.4.5", "3.3.4"), ()),
+        ("method awq", ("--model-id=Qwen/Qwen2.5-7B-Instruct-AWQ", "--dtype=float16"), {}, ("2.3.0", "3.3.4"), ("2.2.0",)),
+        ("needs --ngrok-edge", ("--ngrok", "--ngrok-authtoken=x"), {}, ("1.4.5", "3.3.4"), ()),
+    ],
+)  # fmt: skip
+def test_what_tgi_refuses_to_start_with(
+    words: str, args: tuple[str, ...], env: dict[str, str], refused: tuple[str, ...], taken: tuple[str, ...]
+) -> None:
+    def messages(version: str) -> list[str]:
+        facts, _ = facts_of(["--model-id=Qwen/Qwen3-8B", *args], version, engine="tgi", env=env)
+        return [item["message"] for item in facts["conflicts"] if item["refused"]]
+
+    for version in refused:
+        (message,) = messages(version)
+        assert words in message, version
+    for version in taken:
+        assert not messages(version), version
+
+
+@pytest.mark.parametrize(
+    ("args", "env"),
+    [
+        ((), {"ATTENTION": "flashdecoding", "PREFIX_CACHING": "1"}),
+        ((), {"ATTENTION": "paged", "PREFIX_CACHING": "0"}),
+        ((), {"TGI_WIGGLE_ROOM": "0.95"}),
+        (("--dtype=float16", "--quantize=bitsandbytes-nf4"), {}),
+        (("--dtype=float16",), {"QUANTIZE": "bitsandbytes"}),
+        (("--model-id=Qwen/Qwen2.5-7B-Instruct-AWQ", "--quantize=awq"), {}),
+        (("--ngrok", "--ngrok-authtoken=x", "--ngrok-edge=y"), {}),
+    ],
+)
+def test_what_tgi_starts_with(args: tuple[str, ...], env: dict[str, str]) -> None:
+    facts, _ = facts_of(["--model-id=Qwen/Qwen3-8B", *args], "3.3.4", engine="tgi", env=env)
+    assert not facts["conflicts"]
+    assert not facts["invalid_values"]
+
+
+def test_a_variable_that_tgi_refuses_is_pointed_at() -> None:
+    facts, positions = facts_of(["--model-id=Qwen/Qwen3-8B"], "3.3.4", engine="tgi", env={"ATTENTION": "Paged"})
+    assert facts["conflicts"][0]["remedy"] == "Set it to paged, or remove it"
+    place = positions["engine.conflicts[0]"]
+    flat = manifest(["--model-id=Qwen/Qwen3-8B"], "3.3.4", engine="tgi", env={"ATTENTION": "Paged"}).splitlines()
+    assert "Paged" in flat[place.line - 1]
 
 
 def test_a_small_prefill_batch_is_a_matter_of_attention_from_2_4_on() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.facts.plans import facts_of
+from tests.facts.plans import facts_of, flags_of
 
 
 def reasons(*args: str, version: str = "0.11.0", **options: str) -> list[str]:
@@ -78,3 +78,46 @@ def test_the_place_is_the_values() -> None:
     assert facts["invalid_values"]
     flag, value = positions["engine.flag.max-num-seqs"], positions["engine.invalid_values[0]"]
     assert value.line == flag.line + 1
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "refused", "taken"),
+    [
+        (("--quantize=fp8",), {}, ("1.4.5",), ("2.0.4", "3.3.4")),
+        (("--quantize=marlin",), {}, ("2.0.4",), ("2.1.0",)),
+        (("--quantize=compressed-tensors",), {}, ("2.3.1",), ("2.4.1", "2.4", "latest")),
+        (("--quantize=int8",), {}, ("0.9.4", "3.3.4", "latest"), ()),
+        ((), {"QUANTIZE": "AWQ"}, ("3.3.4",), ()),
+        (("--num-shard=0",), {}, ("1.4.5", "3.3.4"), ()),
+        (("--validation-workers=0",), {}, ("3.3.4",), ()),
+        (("--max-batch-size=0",), {}, ("2.3.0", "3.3.4"), ("2.2.0",)),
+        ((), {"MAX_TOTAL_TOKENS": "-1"}, ("3.3.4",), ()),
+        ((), {"MAX_TOTAL_TOKENS": "4k"}, ("3.3.4",), ()),
+        ((), {"TRUST_REMOTE_CODE": "1"}, ("1.4.5", "3.3.4"), ()),
+        ((), {"SHARDED": "True"}, ("3.3.4",), ()),
+        ((), {"TRUST_REMOTE_CODE": "true", "SHARDED": "false"}, (), ("3.3.4",)),
+        ((), {"CUDA_GRAPHS": "1, 2"}, ("2.0.4", "3.3.4"), ("1.4.5",)),  # before it is no argument
+        ((), {"CUDA_GRAPHS": "0"}, (), ("3.3.4",)),
+        (("--cuda-graphs=1,2,4",), {}, (), ("3.3.4",)),
+    ],
+)  # fmt: skip
+def test_values_that_the_launcher_of_tgi_refuses(
+    args: tuple[str, ...], env: dict[str, str], refused: tuple[str, ...], taken: tuple[str, ...]
+) -> None:
+    def reasons(version: str) -> list[str]:
+        facts, _ = facts_of(["--model-id=Qwen/Qwen3-8B", *args], version, engine="tgi", env=env)
+        return [item["reason"] for item in facts["invalid_values"]]
+
+    for version in refused:
+        assert len(reasons(version)) == 1, version
+    for version in taken:
+        assert not reasons(version), version
+
+
+def test_arguments_of_tgi_have_releases() -> None:
+    model = "--model-id=Qwen/Qwen3-8B"
+    assert not flags_of("removed", [model, "--enable-cuda-graphs"], "1.4.5", engine="tgi")
+    assert not flags_of("removed", [model, "--enable-cuda-graphs"], "1.4", engine="tgi")  # a tag of the series
+    assert flags_of("removed", [model, "--enable-cuda-graphs"], "2.0.4", engine="tgi") == ["--enable-cuda-graphs"]
+    assert flags_of("unknown", [model, "--kv-cache-dtype=fp8_e5m2"], "2.3.1", engine="tgi") == ["--kv-cache-dtype"]
+    assert not flags_of("unknown", [model, "--kv-cache-dtype=fp8_e5m2", "--payload-limit=1"], "2.4.0", engine="tgi")
