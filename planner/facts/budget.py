@@ -48,6 +48,8 @@ def _rank(plan: Plan, rank: RankBudget) -> dict[str, Any]:
         "free_at_start": free_at_start_facts(plan, rank),
         "sampler": sampler_facts(plan, rank),
         "stated_cache": _stated_cache(plan, rank),
+        "cacheless": getattr(plan.effective, "kv_disabled", False),
+        "refused": plan.budget.refused if plan.budget is not None else "",
     }
     if rank.kv is not None:
         facts["bytes_per_request"] = rank.kv.blocks_per_request * rank.kv.bytes_per_block

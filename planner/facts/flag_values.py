@@ -41,6 +41,8 @@ _SINCE: dict[str, dict[str, tuple[tuple[int, ...], dict[str, float]]]] = {
         "schedule-conservativeness": ((0, 5, 5), {"ge": 0}),
         "tokenizer-worker-num": ((0, 5, 2), {"ge": 1}),
         "max-loras-per-batch": ((0, 4), {"ge": 1}),
+        "page-size": ((0, 4, 4), {"ge": 1}),
+        "dcp-size": ((0, 5, 15), {"ge": 1}),
     },
     "tgi": {"max-batch-size": ((2, 3), {"ge": 1})},
 }

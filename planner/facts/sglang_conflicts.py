@@ -224,6 +224,14 @@ def _context_groups(case: Case) -> Iterator[Conflict]:
             flag, f"--tensor-parallel-size {tensor} does not divide by --attn-cp-size {context}{among}",
             "Choose sizes that divide",
         )  # fmt: skip
+    # 0.5.15 on (``parallel_state.py``): decoding splits the tokens over some of the tensor parallel ranks.
+    flag, shards = case.flag("dcp-size"), case.number("dcp-size")
+    if flag is not None and shards is not None and shards > 1 and tensor is not None and tensor % shards:
+        yield Conflict(
+            flag, f"--tensor-parallel-size {tensor} does not divide by --dcp-size {shards}", "Choose sizes that divide"
+        )
+    if flag is not None and (shards or 1) > 1 and case.on("enable-prefill-cp") and case.within((0, 5, 21)):
+        yield Conflict(flag, f"--dcp-size {shards} excludes --enable-prefill-cp", "Remove one of them")
     flag, copies = case.flag("moe-dp-size"), case.number("moe-dp-size")
     experts = case.size("expert-parallel-size")
     if flag is None or copies is None or copies < 2 or tensor is None:
@@ -344,6 +352,52 @@ def _multiplexing(case: Case) -> Iterator[Conflict]:
         yield Conflict(flag, "--enable-pdmux excludes pipeline parallelism", "Remove one of them")
     if case.engine.get("disaggregation-mode") in ("prefill", "decode"):
         yield Conflict(flag, "--enable-pdmux excludes --disaggregation-mode", "Remove one of them")
+
+
+def _running(case: Case) -> Iterator[Conflict]:
+    """0.4.6 on (``tp_worker.py``): every group of data parallel attention runs a request or more."""
+    flag, most = case.flag("max-running-requests"), case.number("max-running-requests")
+    if flag is None or most is None or not case.within((0, 4, 6)):
+        return
+    groups = max(1, attention_data_size(case.engine))
+    if most // groups < 1:
+        over = f" over {groups} groups of attention" if groups > 1 else ""
+        yield Conflict(flag, f"--max-running-requests {most}{over} lets no request run", f"Set it to {groups} or more")
+
+
+def _host_pool(case: Case) -> Iterator[Conflict]:
+    """Until 0.5.14 the cache in the host's memory must hold more tokens than the device's (``memory_pool_host.py``). A size is
+    compared where one pool is all there is."""
+    if not case.on("enable-hierarchical-cache") or not case.within((0, 4, 5), (0, 5, 15)):
+        return
+    size, share = case.flag("hicache-size"), case.flag("hicache-ratio")
+    stated = case.size("hicache-size") if size is not None else 0 if case.lacks("hicache-size") else None
+    if stated is None or case.engine.version_assumed:
+        return
+    if share is not None and isinstance(share.value, (int, float)) and stated == 0:
+        if 0 <= share.value < 0.99:
+            yield Conflict(
+                share, f"--hicache-ratio {share.value:g}: this release wants more tokens in the host's memory than on the device",
+                "Set it above 1, or run 0.5.15 or newer",
+            )  # fmt: skip
+        return
+    budget, config = case.plan.budget, case.plan.effective
+    if size is None or stated <= 0 or budget is None or budget.capacity is None or config is None:
+        return
+    rank = budget.ranks[0]
+    if (
+        rank.kv is None
+        or {"windows", "states", "draft"} & rank.terms.keys()
+        or "speculative-algorithm" in case.engine.flags
+    ):
+        return
+    tokens = int(stated * 10**9 // rank.kv.bytes_per_token)
+    device = budget.capacity.kv_tokens.low // max(1, config.parallel.context)
+    if 0 < tokens + rank.kv.block_size < device:
+        yield Conflict(
+            size, f"--hicache-size {stated} holds {tokens:,} tokens, fewer than the {device:,} or more on the device, which this "
+            "release refuses", "Raise it, use --hicache-ratio 2, or run 0.5.15 or newer",
+        )  # fmt: skip
 
 
 def _without_cache(case: Case) -> Iterator[Conflict]:
@@ -504,6 +558,9 @@ def _settings(case: Case) -> Iterator[Conflict]:
         yield Conflict(
             flag, f"--dcp-comm-backend {flag.value} needs --dcp-size above 1", "Add --dcp-size, or remove it"
         )
+    flag = case.flag("dcp-replicate-q-proj")
+    if flag is not None and flag.value is True and ranks == 1 and case.within((0, 5, 17)):
+        yield Conflict(flag, "--dcp-replicate-q-proj needs --dcp-size above 1", "Add --dcp-size, or remove it")
     flag, port = case.flag("grpc-port"), case.number("grpc-port")
     http = case.number("port") if "port" in case.engine.flags else 30000
     legacy = case.on("grpc-mode") or case.on("smg-grpc-mode")
@@ -551,6 +608,7 @@ def _roles(case: Case) -> Iterator[Conflict]:
 
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _pairs, _cpu_fraction, _attention_kernels, _prefill_kernels, _nodes, _attention_groups, _head_groups, _context_groups,
-    _dense_size, _experts, _exchanges, _chunk_pages, _multiplexing, _without_cache, _priorities, _pipeline, _speculation,
+    _dense_size, _experts, _exchanges, _chunk_pages, _running, _host_pool,
+    _multiplexing, _without_cache, _priorities, _pipeline, _speculation,
     _adapters, _names, _settings, _roles,
 )  # fmt: skip

@@ -106,6 +106,7 @@ class MemoryBudget:
     """All ranks of one engine copy, and its capacity (None where the KV layout is not known).
 
     ``fitted_length``: the maximum length in tokens that the engine sets itself to where it is told ``auto``, else None.
+    ``refused``: why the engine surely does not start with pools that have memory, for people; empty where it may.
     """
 
     ranks: tuple[RankBudget, ...]
@@ -114,3 +115,4 @@ class MemoryBudget:
     tightest: int = 0
     notes: tuple[str, ...] = field(default_factory=tuple)
     fitted_length: Estimate | None = None
+    refused: str = ""

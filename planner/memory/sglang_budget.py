@@ -15,7 +15,7 @@ from planner.estimate import Estimate, between, exactly
 from planner.memory.budget import Capacity, Input, KVGroup, KVPlan, MemoryBudget, RankBudget, Term
 from planner.memory.sglang_cells import Cells, cells
 from planner.memory.sglang_compressed import CompressedCells, compressed_cells
-from planner.memory.sglang_pools import NO_LIMIT, Pools, solve
+from planner.memory.sglang_pools import NO_LIMIT, Pools, refusal, solve
 from planner.memory.sglang_pools import given as given_pools
 from planner.memory.sglang_runtime import activations, baseline, graphs, non_torch, request_table
 from planner.memory.sglang_weights import draft_weights, weights
@@ -92,10 +92,11 @@ def sglang_budget(
         notes.append(f"every rank keeps one of {config.parallel.context} tokens; the engine prints those of a rank")
     return MemoryBudget(
         tuple(_ranks(config, stages, tokens, gpus_per_pod)),
-        _capacity(config, stages, tokens),
+        None if config.kv_disabled else _capacity(config, stages, tokens),
         verdict,
         tightest=tightest * config.parallel.tensor,
         notes=tuple(notes),
+        refused="" if config.older else _refused(stages, config),
     )
 
 
@@ -365,7 +366,10 @@ def _verdict(stages: list[_Stage], config: SGLangConfig, pool_given: bool) -> st
     chosen = config.gpu_memory_utilization.provenance.source not in ("engine-default", "assumption")
     sure, possible = True, True
     for stage in stages:
-        low, expected, high = (pool.tokens > 0 or not _caches(stage) for pool in stage.pools)
+        low, expected, high = (
+            (pool.tokens > 0 or config.kv_disabled or not _caches(stage)) and not refusal(pool, stage.cells, config)
+            for pool in stage.pools
+        )
         if not pool_given:
             sure, possible = sure and low and expected, possible and high
         room = _headroom(stage)
@@ -374,6 +378,15 @@ def _verdict(stages: list[_Stage], config: SGLangConfig, pool_given: bool) -> st
     if sure:
         return "fits"
     return "may-not-fit" if possible else "does-not-fit"
+
+
+def _refused(stages: list[_Stage], config: SGLangConfig) -> str:
+    """Why the pools are refused at every bound, empty where they are not."""
+    for stage in stages:
+        reasons = [refusal(pool, stage.cells, config) for pool in stage.pools]
+        if all(reasons) and stage.compressed is None:
+            return reasons[1]
+    return ""
 
 
 def _caches(stage: _Stage) -> bool:

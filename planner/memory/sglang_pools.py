@@ -64,6 +64,25 @@ def given(full_bytes: int, cells: Cells, config: SGLangConfig, compressed: Compr
     return _pools(tokens, 0, 0, cells, config, page)
 
 
+def refusal(pools: Pools, cells: Cells, config: SGLangConfig) -> str:
+    """Why the engine does not start with pools that are there, but serve no request; empty where it does. Source:
+    ``resolve_max_num_reqs`` (0.5.13 on) and ``_validate_swa_pool`` of ``pool_configurator.py`` (0.5.16 on)."""
+    page = config.block_size.value if config.block_size else 1
+    if cells.state and config.version >= (0, 5, 13) and 0 < pools.slots < config.slots_per_request:
+        return (
+            f"the pool of recurrent states has {pools.slots} slots and one request takes {config.slots_per_request}: "
+            "raise --max-mamba-cache-size or --mamba-full-memory-ratio"
+        )
+    floor = cells.window_size + page
+    windows = cells.window_layers and cells.full_layers and cells.window_size > 0
+    if windows and config.version >= (0, 5, 16) and pools.tokens > 0 and pools.window_tokens <= floor:
+        return (
+            f"the pool of sliding windows holds {pools.window_tokens:,} tokens and one request takes more than {floor:,} "
+            "(window and page): raise --swa-full-tokens-ratio"
+        )
+    return ""
+
+
 def _pools(tokens: int, slots: int, states: int, cells: Cells, config: SGLangConfig, page: int) -> Pools:
     if cells.full_layers == 0 and cells.window_layers:
         return Pools(tokens, tokens, slots, 0, tokens * cells.window, states, requests(tokens, slots, config))
