@@ -96,7 +96,7 @@ def sglang_budget(
         verdict,
         tightest=tightest * config.parallel.tensor,
         notes=tuple(notes),
-        refused="" if config.older else _refused(stages, config),
+        refused="" if config.older or given_pool else _refused(stages, config),
     )
 
 
@@ -367,7 +367,8 @@ def _verdict(stages: list[_Stage], config: SGLangConfig, pool_given: bool) -> st
     sure, possible = True, True
     for stage in stages:
         low, expected, high = (
-            (pool.tokens > 0 or config.kv_disabled or not _caches(stage)) and not refusal(pool, stage.cells, config)
+            (pool.tokens > 0 or config.kv_disabled or not _caches(stage))
+            and (pool_given or not refusal(pool, stage.cells, config))
             for pool in stage.pools
         )
         if not pool_given:

@@ -68,9 +68,11 @@ def refusal(pools: Pools, cells: Cells, config: SGLangConfig) -> str:
     """Why the engine does not start with pools that are there, but serve no request; empty where it does. Source:
     ``resolve_max_num_reqs`` (0.5.13 on) and ``_validate_swa_pool`` of ``pool_configurator.py`` (0.5.16 on)."""
     page = config.block_size.value if config.block_size else 1
-    if cells.state and config.version >= (0, 5, 13) and 0 < pools.slots < config.slots_per_request:
+    if config.kv_disabled:
+        return ""
+    if cells.state and config.version >= (0, 5, 13) and pools.slots < config.slots_per_request:
         return (
-            f"the pool of recurrent states has {pools.slots} slots and one request takes {config.slots_per_request}: "
+            f"the pool of recurrent states has room for {pools.slots} slots and one request takes {config.slots_per_request}: "
             "raise --max-mamba-cache-size or --mamba-full-memory-ratio"
         )
     floor = cells.window_size + page
