@@ -1,9 +1,10 @@
 """Entries of the YAML options of ``trtllm-serve`` (``--extra_llm_api_options``, ``--config``) that TensorRT-LLM refuses.
 
 Source: ``llmapi/llm_args.py`` in six stored versions from 0.18 to the line of 1.3, ``mapping.py``, ``commands/serve.py``. The
-tables hold the names of all of them together, so that a name outside of them is one of no release: 0.18 builds a dataclass of
-the entries, from 0.20 on the model forbids others. Nested entries are checked since 1.0 (``StrictBaseModel``), and here from 1.1
-on, the first release that surely has it. Names that some releases have and others not are told apart where that is certain.
+tables hold the names of all of them together, so that a name outside of them is one of no release up to 1.2 (1.3 adds names from
+one candidate to the next): 0.18 builds a dataclass of the entries, from 0.20 on the model forbids others. Nested entries are
+checked since 1.0 (``StrictBaseModel``), and here from 1.1 on, the first release that surely has it. Names that some releases have
+and others not are told apart where that is certain.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def _names(text: str) -> frozenset[str]:
 
 
 _STRICT_INSIDE: Version = (1, 1)
-#: The first release that none of the stored versions can be of: it may have any other name.
-_NOT_READ: Version = (1, 4)
+#: The first series that may have names which no stored version has.
+_NOT_READ: Version = (1, 3)
 #: Entries at the top level that are whole numbers, switches, or mappings.
 _INTEGERS = _names(
     "tensor_parallel_size pipeline_parallel_size context_parallel_size gpus_per_node moe_cluster_parallel_size"
@@ -65,6 +66,7 @@ _OTHERS = _names(
     " otlp_traces_endpoint orchestrator_type env_overrides prometheus_metrics_config enable_energy_metrics telemetry_config"
     " kv_cache_compression_config multimodal_config nvfp4_gemm_config dwdp_config encoder_max_batch_size"
     " encoder_max_num_tokens mx_config gms_config video_pruning_rate executor_cls extra_resource_managers"
+    " placement_groups placement_bundle_indices per_worker_gpu_share use_torch_sampler enable_overlap_scheduler"
     # Taken out by the server before the model sees them.
     " disagg_cluster"
 )
@@ -167,7 +169,7 @@ def option_problems(engine: EngineConfig) -> Iterator[tuple[Position | None, str
 def _top(engine: EngineConfig, name: str, value: Any) -> str:
     """Why an entry at the top level is refused."""
     if name not in _KNOWN:
-        if engine.version_key >= _NOT_READ:
+        if not _read(engine):
             return ""
         return f"TensorRT-LLM has no such option, and refuses what it does not know{_hint(name, _KNOWN)}"
     version, period = engine.version_key, _PERIODS.get(name)
@@ -197,7 +199,7 @@ def _inside(engine: EngineConfig, outer: str, inner: str, value: Any, values: Ma
     names = _INSIDE.get(outer)
     if engine.version_key < _STRICT_INSIDE:
         return ""
-    if names is not None and inner not in names and engine.version_key < _NOT_READ:
+    if names is not None and inner not in names and _read(engine):
         return f"TensorRT-LLM has no such option, and refuses what it does not know{_hint(inner, names)}"
     if (outer, inner) == ("cuda_graph_config", "max_batch_size"):
         largest, stated = _largest(values.get("cuda_graph_config.batch_sizes")), _whole(value)
@@ -205,7 +207,12 @@ def _inside(engine: EngineConfig, outer: str, inner: str, value: Any, values: Ma
             return f"{value} must be at least 0"
         if largest is not None and stated is not None and stated not in (0, largest):
             return f"{stated} is not the largest of batch_sizes, {largest}"
-    if (outer, inner) == ("moe_config", "backend") and isinstance(value, str) and value not in _MOE_BACKENDS:
+    if (
+        (outer, inner) == ("moe_config", "backend")
+        and isinstance(value, str)
+        and value not in _MOE_BACKENDS
+        and _read(engine)
+    ):
         near = value.upper()
         return f"{_shown(value)} is no backend{f'; did you mean {near}?' if near in _MOE_BACKENDS else ''}"
     if (outer, inner) == ("scheduler_config", "capacity_scheduler_policy") and value not in _POLICIES:
@@ -230,12 +237,17 @@ def _decoding(engine: EngineConfig, value: Mapping[str, Any]) -> str:
     if method is None:
         return "it needs a decoding_type"
     plain = str(method).lower().replace("_", "")
-    if plain not in _DECODING:
+    if plain not in _DECODING and _read(engine):
         return f"decoding_type {_shown(method)} is none of MTP, Eagle, NGram, DraftTarget …"
     backend = engine.get("backend") or "pytorch"
     if plain in ("medusa", "lookahead") and backend == "pytorch" and engine.version_key >= (1, 1):
         return f"decoding_type {method} does not run on the backend pytorch"
     return ""
+
+
+def _read(engine: EngineConfig) -> bool:
+    """Whether the tables hold every name of the release."""
+    return not engine.version_assumed and engine.version_key < _NOT_READ
 
 
 def _hint(name: str, names: frozenset[str]) -> str:

@@ -60,12 +60,12 @@ def found(
 @pytest.mark.parametrize(
     ("options", "name", "words", "line", "refused", "taken"),
     [
-        ("max_batch_sizes: 4", "max_batch_sizes", "did you mean max_batch_size?", 6, ("0.18.0", "0.20.0", "1.2.0"), ("1.4.0",)),
+        ("max_batch_sizes: 4", "max_batch_sizes", "did you mean max_batch_size?", 6, ("0.18.0", "0.20.0", "1.2.0"), ("1.3.0rc9", "latest")),
         ("free_gpu_memory_fraction: 0.8", "free_gpu_memory_fraction", "kv_cache_config.free_gpu_memory_fraction", 6,
          ("0.20.0", "1.1.0"), ()),
         ("tp_size: 2", "tp_size", "tensor_parallel_size", 6, ("1.0.0",), ()),
         ("kv_cache_config:\n  free_gpu_mem_fraction: 0.8", "kv_cache_config.free_gpu_mem_fraction",
-         "did you mean free_gpu_memory_fraction?", 7, ("1.1.0", "1.2.0", "latest"), ("0.20.0", "1.0.0")),
+         "did you mean free_gpu_memory_fraction?", 7, ("1.1.0", "1.2.0"), ("0.20.0", "1.0.0", "1.3.0rc24", "latest")),
         ("use_cuda_graph: true", "use_cuda_graph", "cuda_graph_config", 6, ("1.0.0", "1.2.0"), ("0.20.0", "latest")),
         ("moe_backend: TRTLLM", "moe_backend", "moe_config.backend", 6, ("1.0.0",), ("0.20.0",)),
         ("pytorch_backend_config: {}", "pytorch_backend_config", "gone since 1.0", 6, ("1.0.0",), ("0.18.0",)),
