@@ -1,8 +1,8 @@
 """Entries of the YAML options of ``trtllm-serve`` (``--extra_llm_api_options``, ``--config``) that TensorRT-LLM refuses.
 
 Source: ``llmapi/llm_args.py`` in six stored versions from 0.18 to the line of 1.3, ``mapping.py``, ``commands/serve.py``. The
-tables hold the names of all of them together, so that a name outside of them is one of no release up to 1.2 (1.3 adds names from
-one candidate to the next): 0.18 builds a dataclass of the entries, from 0.20 on the model forbids others. Nested entries are
+tables hold the names of all of them together; a name outside of them that looks like one of them is refused up to 1.2 (1.3 adds
+names from one candidate to the next): 0.18 builds a dataclass of the entries, from 0.20 on the model forbids others. Nested entries are
 checked since 1.0 (``StrictBaseModel``), and here from 1.1 on, the first release that surely has it. Names that some releases have
 and others not are told apart where that is certain.
 """
@@ -146,7 +146,8 @@ _DECODING = _names(
 _MOE_BACKENDS = _names("AUTO CUTLASS CUTEDSL WIDEEP TRTLLM DEEPGEMM DENSEGEMM VANILLA TRITON MARLIN MEGAMOE_DEEPGEMM")
 _POLICIES = ("MAX_UTILIZATION", "GUARANTEED_NO_EVICT", "STATIC_BATCH")
 _BOOLEANS = ("true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n")
-_ALIKE = 0.75
+#: Below this, names are not alike.
+_ALIKE = 0.8
 
 
 def option_problems(engine: EngineConfig) -> Iterator[tuple[Position | None, str, str]]:
@@ -169,9 +170,7 @@ def option_problems(engine: EngineConfig) -> Iterator[tuple[Position | None, str
 def _top(engine: EngineConfig, name: str, value: Any) -> str:
     """Why an entry at the top level is refused."""
     if name not in _KNOWN:
-        if not _read(engine):
-            return ""
-        return f"TensorRT-LLM has no such option, and refuses what it does not know{_hint(name, _KNOWN)}"
+        return _unknown(engine, name, _KNOWN)
     version, period = engine.version_key, _PERIODS.get(name)
     if period is not None and not engine.version_assumed and not period.since <= version < period.until:
         release = engine.version.value
@@ -199,8 +198,8 @@ def _inside(engine: EngineConfig, outer: str, inner: str, value: Any, values: Ma
     names = _INSIDE.get(outer)
     if engine.version_key < _STRICT_INSIDE:
         return ""
-    if names is not None and inner not in names and _read(engine):
-        return f"TensorRT-LLM has no such option, and refuses what it does not know{_hint(inner, names)}"
+    if names is not None and inner not in names:
+        return _unknown(engine, inner, names)
     if (outer, inner) == ("cuda_graph_config", "max_batch_size"):
         largest, stated = _largest(values.get("cuda_graph_config.batch_sizes")), _whole(value)
         if stated is not None and stated < 0:
@@ -214,7 +213,7 @@ def _inside(engine: EngineConfig, outer: str, inner: str, value: Any, values: Ma
         and _read(engine)
     ):
         near = value.upper()
-        return f"{_shown(value)} is no backend{f'; did you mean {near}?' if near in _MOE_BACKENDS else ''}"
+        return f"{_shown(value)} is no backend{f', perhaps {near} is meant' if near in _MOE_BACKENDS else ''}"
     if (outer, inner) == ("scheduler_config", "capacity_scheduler_policy") and value not in _POLICIES:
         return f"{_shown(value)} is none of {', '.join(_POLICIES)}"
     if (outer, inner) == ("kv_cache_config", "max_attention_window") and value is not None and _largest(value) is None:
@@ -250,13 +249,19 @@ def _read(engine: EngineConfig) -> bool:
     return not engine.version_assumed and engine.version_key < _NOT_READ
 
 
-def _hint(name: str, names: frozenset[str]) -> str:
+def _unknown(engine: EngineConfig, name: str, names: frozenset[str]) -> str:
+    """Why a name that no stored version has is refused: only where what is meant can be told, since a name may have lived
+    between two of them."""
     from difflib import get_close_matches
 
+    if not _read(engine):
+        return ""
     if names is _KNOWN and name in _ELSEWHERE:
-        return f"; here it is {_ELSEWHERE[name]}"
-    near = get_close_matches(name[:80], names, 1, _ALIKE)
-    return f"; did you mean {near[0]}?" if near else ""
+        meant = f"here it is {_ELSEWHERE[name]}"
+    else:
+        near = get_close_matches(name[:80], names, 1, _ALIKE)
+        meant = f"perhaps {near[0]} is meant" if near else ""
+    return f"TensorRT-LLM has no such option, and refuses what it does not know; {meant}" if meant else ""
 
 
 def _whole(value: Any) -> int | None:
