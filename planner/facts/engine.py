@@ -23,6 +23,7 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         "version": engine.version.value,
         "version_assumed": engine.version_assumed,
         "platform": engine.platform,
+        "lists": _lists(plan),
         "flags": {
             name: flag.value if flag.known and flag.value is not None else "" for name, flag in engine.flags.items()
         },
@@ -97,3 +98,11 @@ def _longer_allowed(engine: EngineConfig) -> bool:
         return switch.value.strip().lower() in ("1", "true", "yes", "y", "on", "t")
     switch = engine.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN")
     return switch is not None and switch.value.strip() not in ("", "0")
+
+
+def _lists(plan: Plan) -> str:
+    """Where the flags of the release are listed, as a sentence after a space; empty for engines without such tables."""
+    engine = plan.engine
+    if engine.engine not in ("vllm", "sglang"):
+        return ""
+    return f" planner catalog engines {engine.engine} {engine.version.value} lists what the release has."
