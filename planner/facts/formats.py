@@ -100,7 +100,12 @@ def format_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     if method is None and plan.model is not None:
         method = plan.model.quantization or ""
     if method is not None:
-        problem = _release(plan, method) or _device(plan, method, capability)
+        problem = (
+            (_unknown(plan, method) if asked is not None else None)
+            or _release(plan, method)
+            or _device(plan, method, capability)
+            or _activations(plan, positions)
+        )
         if problem is not None:
             facts["quantization_problem"] = problem
         elif capability is not None or not method:
@@ -255,6 +260,69 @@ def _odd_heads(plan: Plan) -> bool:
 
 
 # ---- weights -----------------------------------------------------------------------------------------------------------
+
+#: The checkpoint's method and the words for it on the command line, all of which mean the same kernels: what they compute in,
+#: and where a word means older kernels until a release, that release and what those compute in. ``get_supported_act_dtypes``
+#: and ``override_quantization_method`` of ``layers/quantization`` in 30 releases from 0.6.0 to 0.33.0.
+_ACTIVATIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[tuple[int, ...], tuple[str, ...]]]]] = {
+    "awq": (("awq", "awq_marlin", "auto_awq"), ("float16", "bfloat16"), {"awq": ((0, 24), ("float16",))}),
+    "gptq": (("gptq", "gptq_marlin", "auto_gptq"), ("float16", "bfloat16"), {"gptq": ((0, 22), ("float16",))}),
+    "fp8": (("fp8",), ("float16", "bfloat16"), {}),
+    "mxfp4": (("mxfp4", "gpt_oss_mxfp4"), ("bfloat16",), {}),
+}
+_DTYPES = {"half": "float16", "float": "float32"}
+
+
+def _unknown(plan: Plan, asked: str) -> dict[str, Any] | None:
+    """Why no release has a method of the stated name. A plug-in could add one, which the engine's own image does not hold."""
+    from planner.engines.image import sets_no_variables
+    from planner.engines.vllm_quantization import method
+    from planner.facts.flag_tables import tables
+
+    known = tables(plan)
+    # Both are read as no value at all.
+    if asked in ("", "None") or method(asked.lower(), plan.engine.version_key) is not None or known is None:
+        return None
+    if _assumed(plan) or known.standing != "exact" or known.patched:
+        return None
+    image, words = plan.engine.image, plan.container.words if plan.container is not None else ()
+    installs = "VLLM_PLUGINS" in plan.engine.env or any(" install " in word.text[:100_000] for word in words)
+    return _problem(
+        f"vLLM {plan.engine.version.value} has no quantization method {asked[:40]}",
+        "Remove --quantization: the engine reads the method from the checkpoint"
+        if plan.model is None or plan.model.quantization
+        else "Remove --quantization, or name a method of the release, such as fp8",
+        image is not None and sets_no_variables(image.value) and not installs,
+    )
+
+
+def _activations(plan: Plan, positions: dict[str, Position]) -> dict[str, Any] | None:
+    """Why the method does not compute in the number format that is stated. The checkpoint's own is not asked: the catalogue has
+    that of the model which was quantized, and AWQ and GPTQ are as a rule stored in float16 whatever that was."""
+    model, asked, flag = plan.model, plan.engine.get("quantization"), plan.engine.flags.get("dtype")
+    if model is None or flag is None or not flag.known or _assumed(plan):
+        return None
+    # fp8 quantizes a 16-bit checkpoint while it is loaded.
+    stored = model.quantization or ("fp8" if asked == "fp8" else "")
+    words, formats, older = _ACTIVATIONS.get(stored, ((), (), {}))
+    if not words or (asked is not None and asked not in words):
+        return None
+    until, before = older.get(str(asked), ((), ()))
+    if plan.engine.version_key < until:
+        formats = before
+    dtype = _DTYPES.get(str(flag.value), str(flag.value))
+    if dtype not in ("float16", "bfloat16", "float32") or dtype in formats:
+        return None
+    place = flag.value_position or flag.position
+    if place is not None and asked is None:
+        positions["engine.format.quantization"] = place
+    remedy = f"Use --dtype {formats[-1]}"
+    if formats == before and dtype == "bfloat16":
+        remedy = f"Remove --quantization: the engine then takes {asked}_marlin where it can. Or set --dtype float16"
+    return _problem(
+        f"vLLM {plan.engine.version.value} computes in {' or '.join(formats)} with quantization {asked or stored}, not in {dtype}",
+        remedy,
+    )
 
 
 def _release(plan: Plan, name: str) -> dict[str, Any] | None:
