@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts import vllm_features, vllm_speculation
 from planner.facts.flag_conflicts import Conflict
 
 if TYPE_CHECKING:
@@ -128,12 +129,33 @@ def _local_beyond_data(case: Case) -> Iterator[Conflict]:
 
 
 def _context_parallel(case: Case) -> Iterator[Conflict]:
-    """0.10.2 on: tensor parallel size % decode context parallel size; not with prefill context parallelism (0.12)."""
+    """0.10.2 on: tensor parallel size % decode context parallel size; from 0.26 on, beside prefill context parallelism, the
+    decode size is 1, that one's, or all ranks of both. 0.12 has prefill context parallelism in name only, and 0.26 to 0.30 not
+    beside data parallelism."""
     flag, context = case.flag("decode-context-parallel-size"), case.number("decode-context-parallel-size")
-    tensor = case.number("tensor-parallel-size") if "tensor-parallel-size" in case.engine.flags else 1
-    if flag is None or not context or context < 1 or tensor is None or not case.complete:
+    wide, prefill = case.flag("prefill-context-parallel-size"), case.size("prefill-context-parallel-size")
+    tensor = case.size("tensor-parallel-size")
+    if wide is not None and prefill is not None and prefill > 1:
+        data = case.number("data-parallel-size") or 1
+        if case.within((0, 12), (0, 13)):
+            yield Conflict(
+                wide, f"--prefill-context-parallel-size {prefill}: this release has the flag alone", "Remove it"
+            )
+        elif data > 1 and case.within((0, 26), (0, 31)) and case.engine.platform == "cuda":
+            yield Conflict(
+                wide, f"--prefill-context-parallel-size {prefill} excludes --data-parallel-size {data} in this release",
+                "Remove one of them",
+            )  # fmt: skip
+    if flag is None or not context or context < 1 or tensor is None or prefill is None or not case.complete:
         return
-    if (case.number("prefill-context-parallel-size") or 1) == 1 and tensor % context:
+    if prefill > 1 and case.within((0, 26)):
+        if context not in (1, prefill, tensor * prefill):
+            yield Conflict(
+                flag, f"--decode-context-parallel-size {context} beside --prefill-context-parallel-size {prefill} and "
+                f"--tensor-parallel-size {tensor} must be 1, {prefill} or {tensor * prefill}",
+                f"Set it to {prefill} or {tensor * prefill}",
+            )  # fmt: skip
+    elif tensor % context:
         yield Conflict(
             flag, f"--tensor-parallel-size {tensor} does not divide by --decode-context-parallel-size {context}",
             "Choose a decode context parallel size that divides the tensor parallel size",
@@ -267,15 +289,29 @@ def _microbatches(case: Case) -> Iterator[Conflict]:
 
 
 def _decode_context_of_groups(case: Case) -> Iterator[Conflict]:
-    """0.11.0 on: grouped-query attention splits its cache over the ranks that hold the same head; MLA over all."""
+    """0.11.0 on: grouped-query attention splits its cache over the ranks that hold the same head; MLA over all. From 0.11.1 on
+    over no more of them than there are, and over as many as divide the query heads of a KV head."""
     flag, context = case.flag("decode-context-parallel-size"), case.number("decode-context-parallel-size")
     tensor, model = case.size("tensor-parallel-size"), case.plan.model
     if flag is None or context is None or context < 2 or tensor is None or model is None or not case.within((0, 11)):
         return
-    if not model.is_multi_latent and model.kv_heads and tensor <= model.kv_heads:
+    if model.is_multi_latent or not model.kv_heads:
+        return
+    same, queries = tensor // model.kv_heads, model.heads // model.kv_heads
+    if tensor <= model.kv_heads:
         yield Conflict(
             flag, f"--decode-context-parallel-size {context} needs more ranks (--tensor-parallel-size {tensor}) than {model.id} "
             f"has KV heads ({model.kv_heads})", "Remove it: the ranks split the heads already",
+        )  # fmt: skip
+    elif context > same and case.within((0, 11, 1)):
+        yield Conflict(
+            flag, f"--decode-context-parallel-size {context} is more than the {same} of {tensor} ranks that hold the same of the "
+            f"{model.kv_heads} KV heads of {model.id}", f"Lower it to {same}" if same > 1 else "Remove it",
+        )  # fmt: skip
+    elif queries % context and case.within((0, 11, 1)):
+        yield Conflict(
+            flag, f"--decode-context-parallel-size {context} does not divide the {queries} query heads of a KV head of {model.id}",
+            f"Choose one that divides {queries}",
         )  # fmt: skip
 
 
@@ -534,4 +570,5 @@ CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
     _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
+    *vllm_features.CONSTRAINTS, *vllm_speculation.CONSTRAINTS,
 )  # fmt: skip
