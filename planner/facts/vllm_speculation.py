@@ -173,15 +173,16 @@ def _lookup(case: Case) -> Iterator[Conflict]:
 
 
 def _no_draft_models(case: Case) -> Iterator[Conflict]:
-    """0.10.0 to 0.14.1: the V1 engine has no draft models yet, and V0's are gone."""
+    """0.10.0 to 0.14.1: the V1 engine has no draft models yet, and V0's are gone. From 0.11 on the method's name is refused
+    before the draft is looked at."""
     found = _settings(case)
     if found is None or not case.within((0, 10), (0, 15)):
         return
     flag, keys = found
-    draft = _ordinary_draft(case, keys)
-    if draft is not None:
+    draft, named = _ordinary_draft(case, keys), keys.get("method") == "draft_model" and case.within((0, 11))
+    if draft is not None or named:
         yield Conflict(
-            flag, f"releases 0.10 to 0.14 have no speculative decoding with a draft model ({draft.id})",
+            flag, "releases 0.10 to 0.14 have no speculative decoding with a draft model" + (f" ({draft.id})" if draft else ""),
             "Use ngram, eagle3 or mtp, or run 0.15 or newer",
         )  # fmt: skip
 
