@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.facts import vllm_features, vllm_speculation
 from planner.facts.flag_conflicts import Conflict
 
 if TYPE_CHECKING:
@@ -564,11 +563,43 @@ def _long_length(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+# ---- parts that few starts need ----------------------------------------------------------------------------------------
+
+#: Flags and variables without which no constraint of ``vllm_features`` holds.
+_FEATURES = frozenset(
+    (
+        "kv-transfer-config", "disable-hybrid-kv-cache-manager", "kv-offloading-size", "use-replayssm", "attention-config",
+        "enable-sleep-mode",
+    )
+)  # fmt: skip
+_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
+
+
+def _features(case: Case) -> Iterator[Conflict]:
+    """Connectors, runners and the like, in a module that is imported where one is asked for."""
+    if not _FEATURES & case.engine.flags.keys() and _RUNNER not in case.engine.env:
+        return
+    from planner.facts import vllm_features
+
+    for constraint in vllm_features.CONSTRAINTS:
+        yield from constraint(case)
+
+
+def _speculation(case: Case) -> Iterator[Conflict]:
+    """Speculative decoding, likewise."""
+    if not any(name.startswith(("spec", "num-spec", "ngram")) for name in case.engine.flags):
+        return
+    from planner.facts import vllm_speculation
+
+    for constraint in vllm_speculation.CONSTRAINTS:
+        yield from constraint(case)
+
+
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _batch_below_length, _batch_below_sequences, _batch_beyond_all, _active_beyond_sequences, _long_prefill,
     _partial_prefills, _local_beyond_data, _context_parallel, _decode_context_of_groups, _expert_balancing, _experts_of_dense,
     _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
     _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
-    *vllm_features.CONSTRAINTS, *vllm_speculation.CONSTRAINTS,
+    _features, _speculation,
 )  # fmt: skip
