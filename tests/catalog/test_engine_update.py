@@ -197,6 +197,35 @@ def test_variables_and_methods_are_read(release: Path) -> None:
     assert read_methods(Folder(release)) == {"fp8": {"capability": 75}, "old": {"capability": 75, "deprecated": True}}
 
 
+def test_methods_that_a_loop_adds_and_one_by_platform(tmp_path: Path) -> None:
+    """Online methods have one class; of a class by platform CUDA's counts, whose branch comes first."""
+    folder = tmp_path / "vllm" / "model_executor" / "layers" / "quantization"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(
+        """
+from .base import Cuda, Online, Other, Stored
+QUANTIZATION_METHODS = ["stored", "short", "chosen"]
+def get_quantization_config(quantization):
+    if platform.is_cuda():
+        picked: type = Cuda
+    else:
+        picked = Other
+    methods = {"stored": Stored, "chosen": picked}
+    for shorthand in SHORTHANDS:
+        methods.setdefault(shorthand, Online)
+    return methods[quantization]
+"""
+    )
+    classes = {"Cuda": 90, "Online": 75, "Other": 60, "Stored": 80}
+    (folder / "base.py").write_text(
+        "\n".join(f"class {name}:\n    def get_min_capability(cls):\n        return {n}" for name, n in classes.items())
+    )
+    for package in (tmp_path / "vllm", tmp_path / "vllm" / "model_executor", folder.parent):
+        (package / "__init__.py").write_text("")
+    found = read_methods(Folder(tmp_path))
+    assert found == {"chosen": {"capability": 90}, "short": {"capability": 75}, "stored": {"capability": 80}}
+
+
 def test_source_that_is_laid_out_anew_is_refused(release: Path) -> None:
     (release / "vllm/entrypoints/openai/cli_args.py").unlink()
     with pytest.raises(NoArguments, match="arguments found"):

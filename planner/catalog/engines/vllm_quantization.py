@@ -37,6 +37,11 @@ def read_methods(distribution: Distribution) -> dict[str, dict[str, Any]]:
             value = getattr(node, "value", None)
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(value, ast.Dict):
                 classes.update(_entries(value))
+        chosen = _assigned(function)
+        classes = {name: chosen.get(getattr(node, "id", ""), node) for name, node in classes.items()}
+        online = _of_the_rest(function)
+        if online is not None:
+            classes = {**dict.fromkeys(names, online), **classes}
     try:
         old = source.value(module, module.names["DEPRECATED_QUANTIZATION_METHODS"])
     except (KeyError, Unresolved):
@@ -59,6 +64,29 @@ def _entries(node: ast.Dict) -> dict[str, ast.expr]:
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and isinstance(key.value, str)
     }
+
+
+def _assigned(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """Local name → the class that it is first set to: of branches by platform the first is CUDA's."""
+    found: dict[str, ast.expr] = {}
+    for node in ast.walk(function):
+        value = getattr(node, "value", None)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(value, ast.Name):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, value)
+    return found
+
+
+def _of_the_rest(function: ast.FunctionDef) -> ast.expr | None:
+    """The class of names that stand in no table: those that a loop adds one by one (short names of online methods)."""
+    for loop in ast.walk(function):
+        for node in ast.walk(loop) if isinstance(loop, ast.For) else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault":
+                return node.args[1] if len(node.args) == 2 else None
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+                return node.value
+    return None
 
 
 def _with_locals(module: Module, function: ast.FunctionDef) -> Module:
