@@ -191,6 +191,30 @@ def _experts_of_dense(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+def _pipeline_of_model(case: Case) -> Iterator[Conflict]:
+    """All releases: stages of an architecture whose own class knows none (``ModelConfig.verify_with_parallel_config``); which
+    have them was asked of ``is_pp_supported_model`` of 0.19.1, 0.24.0 and 0.32.0 for every architecture. Models without a class
+    of their own run through Transformers, which has stages."""
+    flag, stages, model = case.flag("pipeline-parallel-size"), case.number("pipeline-parallel-size"), case.plan.model
+    if flag is None or stages is None or stages < 2 or model is None or not case.complete:
+        return
+    # another class, or other names of it
+    if (
+        case.engine.get("model-impl") not in (None, "auto", "vllm")
+        or {"hf-overrides", "config-format"} & case.engine.flags.keys()
+    ):
+        return
+    from planner.engines.architectures import stages_since
+
+    since = stages_since(model.architecture, case.version)
+    if since is not None:
+        later = f", or run {since} or newer, which splits it" if since else ""
+        yield Conflict(
+            flag, f"{model.architecture} cannot be split over pipeline stages in this release",
+            f"Remove --pipeline-parallel-size and use --tensor-parallel-size{later}",
+        )  # fmt: skip
+
+
 def _elastic_experts(case: Case) -> Iterator[Conflict]:
     """0.17 on: elastic expert parallelism needs EPLB."""
     flag = case.flag("enable-elastic-ep")
@@ -598,7 +622,7 @@ def _speculation(case: Case) -> Iterator[Conflict]:
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _batch_below_length, _batch_below_sequences, _batch_beyond_all, _active_beyond_sequences, _long_prefill,
     _partial_prefills, _local_beyond_data, _context_parallel, _decode_context_of_groups, _expert_balancing, _experts_of_dense,
-    _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
+    _pipeline_of_model, _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
     _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
     _features, _speculation,

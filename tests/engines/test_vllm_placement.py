@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.engines.architectures import supported_since, supported_until
+from planner.engines.architectures import stages_since, supported_since, supported_until
 from planner.engines.config import EffectiveConfig, EngineConfig
 from planner.engines.vllm import parse_argv
 from planner.engines.vllm_defaults import effective
@@ -126,3 +126,17 @@ def test_limits_of_any_kind(limits: dict[str, object]) -> None:
     words = ["--limit-mm-per-prompt", json.dumps(limits)]
     found = parse_argv(words, version=Fact("0.20.0", OPTION), model=Fact(VISION, OPTION))
     assert effective(found, resolve(VISION).architecture, None, None).towers_loaded in (True, False)
+
+
+def test_releases_that_split_an_architecture_over_stages() -> None:
+    assert stages_since("WhisperForConditionalGeneration", (0, 24, 0)) == ""
+    assert stages_since("GptOssForCausalLM", (0, 10, 1)) == "0.10.2"
+    assert stages_since("GptOssForCausalLM", (0, 10, 2)) is None
+    assert stages_since("BartForConditionalGeneration", (0, 10, 2)) == ""  # its last release
+    assert stages_since("DiffusionGemmaForBlockDiffusion", (0, 26, 0)) is None
+    assert stages_since("DiffusionGemmaForBlockDiffusion", (0, 27, 0)) == ""
+    assert stages_since("DeepSeekMTPModel", (0, 13, 0)) is None
+    assert stages_since("DeepSeekMTPModel", (0, 14, 0)) == "0.30.0"
+    assert stages_since("LlamaForCausalLM", (0, 6, 0)) is None
+    assert stages_since("NobodysForCausalLM", (0, 24, 0)) is None
+    assert stages_since("WhisperForConditionalGeneration", (0, 99)) is None  # newer than the table

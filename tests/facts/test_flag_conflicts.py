@@ -120,6 +120,22 @@ def test_the_batch_of_a_default_length_counts_only_where_the_model_is_known() ->
     assert not facts["conflicts"]
 
 
+def test_stages_of_a_model_that_has_none() -> None:
+    oss = ("--model=openai/gpt-oss-20b", "--pipeline-parallel-size=2")
+    facts, positions = facts_of(list(oss), "0.10.1")
+    assert [item["message"] for item in facts["conflicts"]] == [
+        "GptOssForCausalLM cannot be split over pipeline stages in this release"
+    ]
+    assert "0.10.2 or newer" in facts["conflicts"][0]["remedy"]
+    assert positions["engine.conflicts[0]"] == positions["engine.flags.pipeline-parallel-size"]
+    assert conflicts(*oss, version="0.10.2") == []
+    assert conflicts(oss[0], "--pipeline-parallel-size=1", version="0.10.1") == []
+    for other in ("--model-impl=transformers", '--hf-overrides={"architectures": ["LlamaForCausalLM"]}'):
+        assert conflicts(*oss, other, version="0.10.1") == []
+    whisper = ("--model=openai/whisper-large-v3", "--pipeline-parallel-size=2")
+    assert "or run" not in facts_of(list(whisper), "0.24.0")[0]["conflicts"][0]["remedy"]
+
+
 def test_vllm_serve_refuses_the_model_as_a_flag_until_0_11_1() -> None:
     serve = {"command": ["vllm", "serve"], "engine": "vllm"}
     model = LLAMA.partition("=")[2]

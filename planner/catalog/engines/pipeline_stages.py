@@ -1,0 +1,164 @@
+"""Which architectures of a vLLM release can be split over pipeline stages, read from syntax trees alone.
+
+From 0.6.3 on the engine asks whether a model's class has ``SupportsPP`` among its bases (``model_executor/models/
+interfaces.py``); before that ``config.py`` lists the architectures. Bases are followed through the modules of the release, over
+imports, aliases and both branches of an ``if``: where one platform's class has stages, none is said to lack them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from planner.catalog.engines.distribution import Distribution
+from planner.record import NamedTuple
+
+_INTERFACE = "SupportsPP"
+_TENSORS = "intermediate_tensors"
+_LIST = "_PP_SUPPORTED_MODELS"
+_MODELS = "vllm.model_executor.models"
+
+
+def without_stages(release: Distribution, classes: dict[str, tuple[str, str]]) -> set[str]:
+    """The architectures that run on one stage only. ``classes``: architecture → (module, class) as the registry has them;
+    a class that cannot be found counts as one that has stages."""
+    listed = _listed(release)
+    if listed:
+        return set(classes) - listed
+    reader = _Classes(release)
+    return {
+        name
+        for name, (module, label) in classes.items()
+        if reader.lacks_stages(module if module.startswith("vllm.") else f"{_MODELS}.{module}", label)
+    }
+
+
+def _listed(release: Distribution) -> set[str]:
+    """The architectures that ``config.py`` lists, empty where it has no such list."""
+    for node in ast.parse(release.read("vllm/config.py") or "").body:
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == _LIST for to in node.targets):
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def _any(answers: Iterable[bool | None]) -> bool | None:
+    """True where one is, else False where one is, else None."""
+    known = [answer for answer in answers if answer is not None]
+    return any(known) if known else None
+
+
+def _name(base: ast.expr) -> str:
+    base = base.value if isinstance(base, ast.Subscript) else base
+    return base.id if isinstance(base, ast.Name) else ""
+
+
+def _forwards(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    return (item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "forward")
+
+
+def _takes(forward: ast.FunctionDef) -> bool:
+    arguments = forward.args
+    named = (argument.arg for argument in (*arguments.args, *arguments.kwonlyargs))
+    return _TENSORS in named or arguments.kwarg is not None
+
+
+class _Class(NamedTuple):
+    """What a name stands for: whether the interface is among its bases, and whether the ``forward`` that it has or inherits
+    takes the tensors of the stage before; None where that leads out of the release."""
+
+    interface: bool | None = None
+    forward: bool | None = None
+
+
+class _Classes:
+    """The classes of a release by module and name."""
+
+    def __init__(self, release: Distribution) -> None:
+        self._release = release
+        self._modules: dict[str, dict[str, list[ast.AST]]] = {}
+        self._found: dict[tuple[str, str], _Class] = {}
+
+    def lacks_stages(self, module: str, name: str) -> bool:
+        """Whether the class surely lacks the interface, or has it and a ``forward`` of its own that takes no tensors."""
+        found = self._find(module, name)
+        return found.interface is False or (found.interface is True and found.forward is False)
+
+    def _find(self, module: str, name: str) -> _Class:
+        if name == _INTERFACE:
+            return _Class(True)
+        key = (module, name)
+        if key not in self._found:
+            self._found[key] = _Class()  # a circle of imports leads nowhere
+            several = [self._read(module, node) for node in self._names(module).get(name, ())]
+            self._found[key] = _Class(_any(one.interface for one in several), _any(one.forward for one in several))
+        return self._found[key]
+
+    def _read(self, module: str, node: ast.AST) -> _Class:
+        """What a node says: a class, an import, an alias, ``module.name``, ``Name[...]``, a call that makes a class of its
+        arguments."""
+        if isinstance(node, ast.ClassDef):
+            bases = [self._read(module, base) for base in node.bases]
+            # protocols declare a forward that stands behind all others
+            own = [] if "Protocol" in {*map(_name, node.bases)} else [*map(_takes, _forwards(node))]
+            inherited = [base.forward for base in bases if base.forward is not None]
+            return _Class(any(base.interface for base in bases), [*own, *inherited, None][0])
+        if isinstance(node, ast.alias):
+            source, _, name = node.name.rpartition(".")
+            return self._find(source, name)
+        if isinstance(node, ast.Subscript):
+            return self._read(module, node.value)
+        if isinstance(node, ast.Name):
+            return self._find(module, node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            imported = self._names(module).get(node.value.id, ())
+            several = [self._find(item.name, node.attr) for item in imported if isinstance(item, ast.alias)]
+        elif isinstance(node, ast.Call):
+            several = [self._read(module, argument) for argument in node.args]
+        else:
+            return _Class()
+        return _Class(_any(one.interface for one in several), _any(one.forward for one in several))
+
+    def _names(self, module: str) -> dict[str, list[ast.AST]]:
+        """Everything that a module calls by each of its names; imports as aliases with absolute names."""
+        if module not in self._modules:
+            path = module.replace(".", "/")
+            package = f"{path}/__init__.py"
+            text = self._release.read(f"{path}.py")
+            is_package = text is None
+            names: dict[str, list[ast.AST]] = {}
+            for name, node in _bound(ast.parse((text if text is not None else self._release.read(package)) or "")):
+                if isinstance(node, ast.ImportFrom):
+                    source = _source(module, is_package, node)
+                    for alias in node.names:
+                        item = ast.alias(f"{source}.{alias.name}" if source else alias.name)
+                        names.setdefault(alias.asname or alias.name, []).append(item)
+                else:
+                    names.setdefault(name, []).append(node)
+            self._modules[module] = names
+        return self._modules[module]
+
+
+def _bound(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """(name, what it stands for) at the top of a module, inside ``if`` and ``try`` too."""
+    waiting: list[ast.AST] = list(tree.body)
+    for node in waiting:
+        if isinstance(node, (ast.If, ast.Try)):
+            handlers = [item for handler in getattr(node, "handlers", []) for item in handler.body]
+            waiting += [*node.body, *handlers, *node.orelse]
+        elif isinstance(node, ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.ImportFrom):
+            yield "", node
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+
+
+def _source(module: str, is_package: bool, node: ast.ImportFrom) -> str:
+    """The absolute name of the module that a ``from`` reads."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + (1 if is_package else 0)]
+    return ".".join([*parts, *([node.module] if node.module else [])])
