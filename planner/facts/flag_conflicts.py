@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Conflict(NamedTuple):
-    """One refused combination: the flag to point at, what is wrong, what to do. ``refused`` is False where the engine only
-    warns."""
+    """One refused combination: the flag to point at (None: a default), what is wrong, what to do. ``refused`` is False where
+    the engine only warns, or an estimate does not say for sure."""
 
-    flag: FlagValue
+    flag: FlagValue | None
     message: str
     remedy: str
     refused: bool = True
@@ -98,7 +98,7 @@ def conflict_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
     found: list[dict[str, Any]] = []
     for constraint in constraints:
         for conflict in constraint(case):
-            place = conflict.flag.value_position or conflict.flag.position
+            place = (conflict.flag.value_position or conflict.flag.position) if conflict.flag is not None else None
             if place is not None:
                 positions[f"engine.conflicts[{len(found)}]"] = place
             found.append({"message": conflict.message, "remedy": conflict.remedy, "refused": conflict.refused})

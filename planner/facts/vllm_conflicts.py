@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.flag_conflicts import Conflict
+from planner.facts.vllm_recurrent import fewer_blocks_than_sequences, states_without_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -625,5 +626,5 @@ CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _pipeline_of_model, _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
     _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
-    _features, _speculation,
+    _features, _speculation, _recurrent,
 )  # fmt: skip

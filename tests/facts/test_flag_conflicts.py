@@ -136,6 +136,96 @@ def test_stages_of_a_model_that_has_none() -> None:
     assert "or run" not in facts_of(list(whisper), "0.24.0")[0]["conflicts"][0]["remedy"]
 
 
+STATES = ("--model=Qwen/Qwen3.6-27B-FP8", "--gpu-memory-utilization=0.95")
+DRAFTS = '--speculative-config={"method": "mtp", "num_speculative_tokens": 2}'
+
+
+def _states(*args: str, version: str = "0.22.1", **options: Any) -> list[bool]:
+    """Whether each finding about blocks of recurrent state is a refusal."""
+    facts, _ = facts_of([*STATES, *args], version, **options)
+    return [item["refused"] for item in facts["conflicts"] if "recurrent state" in item["message"]]
+
+
+def test_sequences_without_a_block_for_their_state() -> None:
+    """A public report of this start on an H100: 1024 sequences, 856 blocks; 512 were the recipe's remedy."""
+    facts, positions = facts_of([*STATES, "--max-num-seqs=1024"], "0.22.1")
+    (found,) = facts["conflicts"]
+    assert (
+        "1,024 sequences (--max-num-seqs) are more than the cache has blocks, about 882 blocks (851 to 914)"
+        in found["message"]
+    )
+    assert "--max-num-seqs 851 or less" in found["remedy"]
+    assert positions["engine.conflicts[0]"] == positions["engine.flags.max-num-seqs"]
+    facts, positions = facts_of(list(STATES), "0.22.1")
+    assert "the default of --max-num-seqs" in facts["conflicts"][0]["message"]
+    assert "engine.conflicts[0]" not in positions
+
+
+def test_how_sure_it_is_that_blocks_are_too_few() -> None:
+    assert _states("--max-num-seqs=920") == [True]  # of 919 at most
+    assert _states("--max-num-seqs=914") == [False]
+    assert _states("--max-num-seqs=905") == [False]  # above the middle of 890 expected and 919 at most
+    assert _states("--max-num-seqs=900") == []
+    assert _states("--num-gpu-blocks-override=100", "--max-num-seqs=100", "--max-model-len=8192") == []
+    assert _states("--num-gpu-blocks-override=100", "--max-num-seqs=101", "--max-model-len=8192") == [True]
+    assert _states("--max-num-seqs=1024", image="vllm/vllm-openai:latest") == [False]  # no release is stated
+
+
+def test_blocks_count_where_whole_steps_are_captured() -> None:
+    assert _states(version="0.20.0") == [True]
+    assert _states(version="0.19.1") == []
+    assert _states("--enforce-eager") == []
+    assert _states('--compilation-config={"cudagraph_mode": "PIECEWISE"}') == []
+    assert _states('--compilation-config={"cudagraph_mode": "FULL_DECODE_ONLY"}') == [True]
+    connector = '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both", "kv_connector_extra_config": {"use_layerwise": true}}'
+    assert _states(f"--kv-transfer-config={connector}") == []
+    assert _states(DRAFTS) == [True]  # FlashAttention captures several tokens a sequence
+    blackwell = {"gpu": "NVIDIA-B200", "env": {}}
+    few = ("--num-gpu-blocks-override=200", "--max-model-len=8192")
+    assert _states(*few, **blackwell) == [True]
+    assert _states(*few, DRAFTS, **blackwell) == []  # FlashInfer may not
+    assert (
+        _states(*few, '--speculative-config={"method": "mtp", "num_speculative_tokens_per_batch_size": [[1, 2]]}') == []
+    )
+
+
+def test_where_no_request_fits_that_is_said_alone() -> None:
+    assert _states("--num-gpu-blocks-override=20") == []
+
+
+_UNCHUNKED = (
+    "--no-enable-chunked-prefill",
+    "--max-num-batched-tokens=8192",
+    "--max-model-len=8192",
+    "--max-num-seqs=64",
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "args", "refused"),
+    [  # asked of these releases themselves
+        ("Qwen/Qwen3.5-27B", "0.19.1", ("--enable-prefix-caching",), True),
+        ("Qwen/Qwen3.5-27B", "0.24.0", (), False),
+        ("Qwen/Qwen3.5-27B", "0.24.0", ("--enable-prefix-caching", "--mamba-cache-mode=all"), True),
+        ("Qwen/Qwen3.5-27B", "0.32.0", (), True),
+        ("Qwen/Qwen3.5-27B", "0.32.0", ("--no-enable-prefix-caching",), False),
+        ("ibm-granite/granite-4.0-h-small", "0.24.0", ("--enable-prefix-caching",), False),
+        ("ibm-granite/granite-4.0-h-small", "0.32.0", ("--enable-prefix-caching",), True),
+        ("meta-llama/Llama-3.1-8B-Instruct", "0.32.0", ("--enable-prefix-caching",), False),
+    ],
+)
+def test_states_that_are_saved_between_chunks(model: str, version: str, args: tuple[str, ...], refused: bool) -> None:
+    found = conflicts(f"--model={model}", *_UNCHUNKED, *args, version=version)
+    assert [words for words in found if "needs chunked prefill" in words] == (found if refused else [])
+    assert bool(found) == refused
+
+
+def test_saved_states_exclude_speculation_until_0_16() -> None:
+    start = ("--model=Qwen/Qwen3.5-9B", "--max-model-len=8192", "--enable-prefix-caching", DRAFTS)
+    assert "speculative decoding" in conflicts(*start, version="0.16.0")[0]
+    assert conflicts(*start, version="0.17.0") == []
+
+
 def test_vllm_serve_refuses_the_model_as_a_flag_until_0_11_1() -> None:
     serve = {"command": ["vllm", "serve"], "engine": "vllm"}
     model = LLAMA.partition("=")[2]
