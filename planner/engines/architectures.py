@@ -26,14 +26,14 @@ def supported_until(engine: str, architecture: str) -> tuple[int, ...] | None:
     return parse_version(since[1]) if since and len(since) > 1 else None
 
 
-def stages_since(architecture: str, version: tuple[int, ...]) -> str | None:
-    """The release of vLLM from which on an architecture can be split over pipeline stages, where this one cannot: empty where
+def stages_since(engine: str, architecture: str, version: tuple[int, ...]) -> str | None:
+    """The release from which on an architecture can be split over pipeline stages, where this one cannot: empty where
     none can yet, None where this one can or is not in the table."""
-    table = _file("vllm")
+    table = _file(engine)
     bounds = table["one_stage"].get(architecture, ())
     for first, last in zip(bounds[::2], [*bounds[1::2], table["releases"][-1]], strict=False):
         if parse_version(first) <= version <= parse_version(last):
-            until = supported_until("vllm", architecture)
+            until = supported_until(engine, architecture)
             later = [] if parse_version(last) == until else table["releases"][table["releases"].index(last) + 1 :]
             return later[0] if later else ""
     return None

@@ -105,6 +105,22 @@ def conflict_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]
     return {"conflicts": found}
 
 
+def one_stage_alone(case: Case) -> Iterator[Conflict]:
+    """Pipeline stages of an architecture that this release of the engine cannot split."""
+    flag, stages, model = case.flag("pipeline-parallel-size"), case.number("pipeline-parallel-size"), case.plan.model
+    if flag is None or stages is None or stages < 2 or model is None or not case.complete:
+        return
+    from planner.engines.architectures import stages_since
+
+    since = stages_since(case.engine.engine, model.architecture, case.version)
+    if since is not None:
+        later = f", or run {since} or newer, which splits it" if since else ""
+        yield Conflict(
+            flag, f"{model.architecture} cannot be split over pipeline stages in this release",
+            f"Remove the stages and use tensor parallelism{later}",
+        )  # fmt: skip
+
+
 # ---- TGI ---------------------------------------------------------------------------------------------------------------
 
 

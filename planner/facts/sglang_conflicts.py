@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.engines.sglang_defaults import attention_data_size
-from planner.facts.flag_conflicts import Conflict
+from planner.facts.flag_conflicts import Conflict, one_stage_alone
 from planner.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -459,6 +459,17 @@ def _pipeline(case: Case) -> Iterator[Conflict]:
         yield Conflict(flag, f"--pp-size {stages} excludes --enable-mixed-chunk in this release", "Remove one of them")
 
 
+def _pipeline_of_model(case: Case) -> Iterator[Conflict]:
+    """0.5.5.post1 on: stages of an architecture whose ``forward`` takes nothing from the stage before, an assertion once the
+    weights are loaded (``model_executor/model_runner.py``)."""
+    # another class, or other names of it
+    if (
+        case.engine.get("model-impl") in (None, "auto", "sglang")
+        and "json-model-override-args" not in case.engine.flags
+    ):
+        yield from one_stage_alone(case)
+
+
 # ---- speculation and adapters ------------------------------------------------------------------------------------------
 
 
@@ -608,7 +619,6 @@ def _roles(case: Case) -> Iterator[Conflict]:
 
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _pairs, _cpu_fraction, _attention_kernels, _prefill_kernels, _nodes, _attention_groups, _head_groups, _context_groups,
-    _dense_size, _experts, _exchanges, _chunk_pages, _running, _host_pool,
-    _multiplexing, _without_cache, _priorities, _pipeline, _speculation,
-    _adapters, _names, _settings, _roles,
+    _dense_size, _experts, _exchanges, _chunk_pages, _running, _host_pool, _multiplexing, _without_cache, _priorities, _pipeline,
+    _pipeline_of_model, _speculation, _adapters, _names, _settings, _roles,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.facts.flag_conflicts import Conflict
+from planner.facts.flag_conflicts import Conflict, one_stage_alone
 from planner.facts.vllm_recurrent import fewer_blocks_than_sequences, states_without_chunks
 
 if TYPE_CHECKING:
@@ -196,24 +196,12 @@ def _pipeline_of_model(case: Case) -> Iterator[Conflict]:
     """All releases: stages of an architecture whose own class knows none (``ModelConfig.verify_with_parallel_config``); which
     have them was asked of ``is_pp_supported_model`` of 0.19.1, 0.24.0 and 0.32.0 for every architecture. Models without a class
     of their own run through Transformers, which has stages."""
-    flag, stages, model = case.flag("pipeline-parallel-size"), case.number("pipeline-parallel-size"), case.plan.model
-    if flag is None or stages is None or stages < 2 or model is None or not case.complete:
-        return
     # another class, or other names of it
     if (
-        case.engine.get("model-impl") not in (None, "auto", "vllm")
-        or {"hf-overrides", "config-format"} & case.engine.flags.keys()
+        case.engine.get("model-impl") in (None, "auto", "vllm")
+        and not {"hf-overrides", "config-format"} & case.engine.flags.keys()
     ):
-        return
-    from planner.engines.architectures import stages_since
-
-    since = stages_since(model.architecture, case.version)
-    if since is not None:
-        later = f", or run {since} or newer, which splits it" if since else ""
-        yield Conflict(
-            flag, f"{model.architecture} cannot be split over pipeline stages in this release",
-            f"Remove --pipeline-parallel-size and use --tensor-parallel-size{later}",
-        )  # fmt: skip
+        yield from one_stage_alone(case)
 
 
 def _elastic_experts(case: Case) -> Iterator[Conflict]:

@@ -90,6 +90,7 @@ def sglang_budget(
         notes.append(f"tokens are those of one of {config.attention_data} attention groups, as the engine prints them")
     if config.parallel.context > 1:
         notes.append(f"every rank keeps one of {config.parallel.context} tokens; the engine prints those of a rank")
+    notes += _fewer_requests(stages, config)
     return MemoryBudget(
         tuple(_ranks(config, stages, tokens, gpus_per_pod)),
         None if config.kv_disabled else _capacity(config, stages, tokens),
@@ -98,6 +99,20 @@ def sglang_budget(
         notes=tuple(notes),
         refused="" if config.older or given_pool else _refused(stages, config),
     )
+
+
+def _fewer_requests(stages: list[_Stage], config: SGLangConfig) -> list[str]:
+    """What is left of max-running-requests where the pool of recurrent states has slots for fewer: the engine starts all the same
+    and lowers the number (``resolve_max_num_reqs``)."""
+    least = [min(stage.pools[bound].requests for stage in stages) for bound in range(3)]
+    if not any(stage.pools[1].slots for stage in stages) or not 0 < least[1] < config.max_num_seqs.value:
+        return []
+    span = f" ({least[0]:,} to {least[2]:,})" if least[0] < least[2] else ""
+    each = config.slots_per_request
+    slots = f"{each} slots of recurrent state each" if each > 1 else "a slot of recurrent state each"
+    return [
+        f"{least[1]:,} requests run at a time{span}, with {slots}, of the {config.max_num_seqs.value:,} of max-running-requests"
+    ]
 
 
 def _spanning(ours: _Stage, older: list[_Stage], since: tuple[int, ...]) -> _Stage:

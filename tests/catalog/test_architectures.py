@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.catalog.engines.architectures import ENGINES, ranges, table
 from planner.catalog.engines.distribution import Folder
-from planner.catalog.engines.pipeline_stages import without_stages
+from planner.catalog.engines.pipeline_stages import vllm_without_stages
 
 
 def _write(root: Path, path: str, text: str) -> None:
@@ -81,11 +81,27 @@ def test_architectures_of_one_stage(tmp_path: Path) -> None:
         "Nowhere": ("circle", "Self"),
         "Absent": ("absent", "Model"),
     }
-    found = without_stages(Folder(tmp_path), classes)
+    found = vllm_without_stages(Folder(tmp_path), classes)
     assert found == {"Draft", "One", "Outside", "Absolute"}
 
 
 def test_the_list_of_releases_before_0_6_3(tmp_path: Path) -> None:
     _write(tmp_path, "vllm/config.py", '_PP_SUPPORTED_MODELS = [\n    "LlamaForCausalLM",\n]\n')
     classes = {"LlamaForCausalLM": ("llama", "LlamaForCausalLM"), "OPTForCausalLM": ("opt", "OPTForCausalLM")}
-    assert without_stages(Folder(tmp_path), classes) == {"OPTForCausalLM"}
+    assert vllm_without_stages(Folder(tmp_path), classes) == {"OPTForCausalLM"}
+
+
+def test_sglang_asks_for_the_argument_alone(tmp_path: Path) -> None:
+    models = "sglang/srt/models/"
+    _write(tmp_path, models + "base.py", "class B:\n    def forward(self, pp_proxy_tensors=None): ...\n")
+    text = (
+        "\ufefffrom sglang.srt.models.base import B\nclass Child(B): ...\n"
+        "class Keywords:\n    def forward(self, **kwargs): ...\nclass Outside(nn.Module): ...\n"
+        "EntryClass = [Child, Keywords, Outside]\n"
+    )
+    _write(tmp_path, models + "models.py", text)
+    names = {"Child", "Keywords", "Outside"}
+    assert ENGINES["sglang"][0](Folder(tmp_path)) == (names, set())  # nothing asks
+    runner = "class R:\n    def f(self):\n        if many:\n            assert (self.support_pp), 'no'\n"
+    _write(tmp_path, "sglang/srt/model_executor/model_runner.py", runner)
+    assert ENGINES["sglang"][0](Folder(tmp_path)) == (names, {"Keywords"})

@@ -129,14 +129,17 @@ def test_limits_of_any_kind(limits: dict[str, object]) -> None:
 
 
 def test_releases_that_split_an_architecture_over_stages() -> None:
-    assert stages_since("WhisperForConditionalGeneration", (0, 24, 0)) == ""
-    assert stages_since("GptOssForCausalLM", (0, 10, 1)) == "0.10.2"
-    assert stages_since("GptOssForCausalLM", (0, 10, 2)) is None
-    assert stages_since("BartForConditionalGeneration", (0, 10, 2)) == ""  # its last release
-    assert stages_since("DiffusionGemmaForBlockDiffusion", (0, 26, 0)) is None
-    assert stages_since("DiffusionGemmaForBlockDiffusion", (0, 27, 0)) == ""
-    assert stages_since("DeepSeekMTPModel", (0, 13, 0)) is None
-    assert stages_since("DeepSeekMTPModel", (0, 14, 0)) == "0.30.0"
-    assert stages_since("LlamaForCausalLM", (0, 6, 0)) is None
-    assert stages_since("NobodysForCausalLM", (0, 24, 0)) is None
-    assert stages_since("WhisperForConditionalGeneration", (0, 99)) is None  # newer than the table
+    assert stages_since("vllm", "WhisperForConditionalGeneration", (0, 24, 0)) == ""
+    assert stages_since("vllm", "GptOssForCausalLM", (0, 10, 1)) == "0.10.2"
+    assert stages_since("vllm", "GptOssForCausalLM", (0, 10, 2)) is None
+    assert stages_since("vllm", "BartForConditionalGeneration", (0, 10, 2)) == ""  # its last release
+    assert stages_since("vllm", "DiffusionGemmaForBlockDiffusion", (0, 26, 0)) is None
+    assert stages_since("vllm", "DiffusionGemmaForBlockDiffusion", (0, 27, 0)) == ""
+    assert stages_since("vllm", "DeepSeekMTPModel", (0, 13, 0)) is None
+    assert stages_since("vllm", "DeepSeekMTPModel", (0, 14, 0)) == "0.30.0"
+    assert stages_since("vllm", "LlamaForCausalLM", (0, 6, 0)) is None
+    assert stages_since("vllm", "NobodysForCausalLM", (0, 24, 0)) is None
+    assert stages_since("vllm", "WhisperForConditionalGeneration", (0, 99)) is None  # newer than the table
+    assert stages_since("sglang", "MiniMaxM2ForCausalLM", (0, 5, 9)) == "0.5.10"
+    assert stages_since("sglang", "MiniMaxM2ForCausalLM", (0, 5, 5)) is None  # did not ask
+    assert stages_since("sglang", "SolarForCausalLM", (0, 5, 21)) == "0.5.22"

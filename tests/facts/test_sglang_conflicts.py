@@ -173,3 +173,17 @@ def test_a_conflict_points_at_its_flag() -> None:
     lines = manifest(arguments, "0.5.23", engine="sglang", gpu="").splitlines()
     place = positions["engine.conflicts[0]"]
     assert lines[place.line - 1][place.column - 1 :].startswith("--served-model-name=qwen3:8b")
+
+
+def test_stages_of_a_model_that_has_none() -> None:
+    gemma = ("--model-path=google/gemma-3-27b-it", "--pp-size=2")
+    words = "Gemma3ForConditionalGeneration cannot be split"
+    assert words in conflicts(*gemma, version="0.5.23")[0]
+    assert words in conflicts(*gemma, version="0.5.6")[0]
+    assert conflicts(*gemma, version="0.5.5") == []  # started, and answered nonsense
+    assert conflicts(gemma[0], "--pp-size=1", version="0.5.23") == []
+    assert conflicts(*gemma, "--model-impl=transformers", version="0.5.23") == []
+    assert conflicts("--pp-size=2", version="0.5.23") == []
+    solar = ("--model-path=MiniMaxAI/MiniMax-M2", "--pp-size=2", "--tp-size=4")
+    assert "MiniMaxM2ForCausalLM cannot be split" in conflicts(*solar, version="0.5.9")[0]
+    assert conflicts(*solar, version="0.5.10") == []

@@ -2,7 +2,7 @@
 
 Reads which architectures a release has, by its syntax trees alone: vLLM's registry names them, SGLang's model modules name
 their entry classes. A release is an unpacked distribution in a folder that is named after it, or comes from the package
-index. The releases named make the whole table. Of vLLM it also says which architectures run on one pipeline stage only.
+index. The releases named make the whole table. It also says which architectures run on one pipeline stage only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from planner.catalog.engines.distribution import Distribution, Folder, NotPublished, remote_wheel
-from planner.catalog.engines.pipeline_stages import without_stages
+from planner.catalog.engines.pipeline_stages import sglang_without_stages, vllm_without_stages
 from planner.data import engine_table
 from planner.engines.version import is_version, parse_version
 
@@ -44,20 +44,21 @@ def classes_of_vllm(release: Distribution) -> dict[str, tuple[str, str]]:
 
 def _of_vllm(release: Distribution) -> tuple[set[str], set[str]]:
     classes = classes_of_vllm(release)
-    return set(classes), without_stages(release, classes)
+    return set(classes), vllm_without_stages(release, classes)
 
 
 def _of_sglang(release: Distribution) -> tuple[set[str], set[str]]:
     """Names of the classes that a model module declares as its ``EntryClass``, one or a list."""
-    found: set[str] = set()
+    found: dict[str, tuple[str, str]] = {}
     for path in release.under(_MODELS):
+        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         for node in ast.parse((release.read(path) or "").lstrip("\ufeff")).body:
             if isinstance(node, ast.Assign) and any(
                 isinstance(target, ast.Name) and target.id == "EntryClass" for target in node.targets
             ):
                 items = node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else [node.value]
-                found.update(item.id for item in items if isinstance(item, ast.Name))
-    return found, set()
+                found.update({item.id: (module, item.id) for item in items if isinstance(item, ast.Name)})
+    return set(found), sglang_without_stages(release, found)
 
 
 #: engine → (what reads a release: its architectures and those of one stage only; where that is kept)
@@ -123,10 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "source": source,
         "releases": [version for version, _ in sorted(releases, key=lambda release: parse_version(release[0]))],
     }
-    text = json.dumps(head, indent=1)[:-2] + ',\n "architectures": {\n' + _lines(found) + "\n }"
-    if engine == "vllm":
-        text += ',\n "one_stage": {\n' + _lines(ranges(single)) + "\n }"
-    text += "\n}\n"
+    text = json.dumps(head, indent=1)[:-2] + ',\n "architectures": {\n' + _lines(found) + "\n },\n"
+    text += ' "one_stage": {\n' + _lines(ranges(single)) + "\n }\n}\n"
     Path(engine_table(f"{engine}_architectures")).write_text(text, encoding="utf-8")
     print(f"{len(releases)} releases, {len(found)} architectures")
     return 0
