@@ -340,6 +340,18 @@ def test_windows_and_states_are_terms_of_their_own() -> None:
     assert taken / states.ranks[0].bytes("kv_available").expected == pytest.approx(0.9, rel=0.01)
 
 
+def test_running_requests_that_the_states_leave() -> None:
+    """``resolve_max_num_reqs``: slots over the slots of a request; the engine starts with the fewer."""
+    line = "--context-length 8192 --max-running-requests"
+    found = budget("Qwen/Qwen3.5-9B", "L40S", f"{line} 512", "0.5.12")
+    (note,) = (note for note in found.notes if "max-running-requests" in note)
+    assert note.startswith("55 requests run at a time (54 to 55), with 3 slots of recurrent state each, of the 512 of")
+    (note,) = (n for n in budget("Qwen/Qwen3.5-9B", "L40S", f"{line} 512", "0.5.23").notes if "max-running" in n)
+    assert note.startswith("31 requests run at a time (31 to 32), with 5 slots")
+    assert not any("at a time" in note for note in budget("Qwen/Qwen3.5-9B", "L40S", f"{line} 16", "0.5.23").notes)
+    assert not any("at a time" in note for note in budget("Qwen/Qwen3-8B", "L40S", f"{line} 512", "0.5.23").notes)
+
+
 def test_unified_memory_is_shared_with_the_host() -> None:
     found = budget("Qwen/Qwen3-8B", "GB10", "")
     assert found.ranks[0].bytes("baseline").expected > 3 * GIB
