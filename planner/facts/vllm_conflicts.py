@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.flag_conflicts import Conflict, one_stage_alone
-from planner.facts.vllm_recurrent import fewer_blocks_than_sequences, states_without_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -605,6 +604,16 @@ def _speculation(case: Case) -> Iterator[Conflict]:
     from planner.facts import vllm_speculation
 
     for constraint in vllm_speculation.CONSTRAINTS:
+        yield from constraint(case)
+
+
+def _recurrent(case: Case) -> Iterator[Conflict]:
+    """Models with recurrent layers, likewise."""
+    if case.plan.model is None or not case.plan.model.is_recurrent:
+        return
+    from planner.facts import vllm_recurrent
+
+    for constraint in vllm_recurrent.CONSTRAINTS:
         yield from constraint(case)
 
 

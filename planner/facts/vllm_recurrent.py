@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.facts.flag_conflicts import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from planner.engines.config import EffectiveConfig
     from planner.facts.flag_conflicts import Case
@@ -105,3 +105,6 @@ def states_without_chunks(case: Case) -> Iterator[Conflict]:
             drafts, f"this release has no speculative decoding with prefix caching of {model.id}, which has recurrent layers",
             "Add --no-enable-prefix-caching, or run 0.17 or newer",
         )  # fmt: skip
+
+
+CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (fewer_blocks_than_sequences, states_without_chunks)
