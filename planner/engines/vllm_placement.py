@@ -126,12 +126,14 @@ def frontend_reserved(config: EngineConfig) -> int:
 
 
 def attention_backend(config: EngineConfig) -> str:
-    """The attention kernel that a flag, ``--attention-config`` or a variable (up to 0.14) names, upper case; else empty."""
+    """The attention kernel that a variable (up to 0.14, where it overrides flags), a flag or ``--attention-config`` names,
+    upper case; else empty."""
     options = config.get("attention-config")
-    named: Any = config.get("attention-backend") or (options.get("backend") if isinstance(options, dict) else None)
-    if named is None and config.version_key < (0, 15):
-        named = env_text(config, "VLLM_ATTENTION_BACKEND")
-    return named.strip().upper()[:60] if isinstance(named, str) else ""
+    named: Any = env_text(config, "VLLM_ATTENTION_BACKEND") if config.version_key < (0, 15) else None
+    if named is None:
+        named = config.get("attention-backend") or (options.get("backend") if isinstance(options, dict) else None)
+    name = named.strip().upper()[:60] if isinstance(named, str) else ""
+    return "" if name == "AUTO" else name
 
 
 def skipped_cache_layers(config: EngineConfig) -> tuple[str, ...]:

@@ -529,6 +529,16 @@ def _attention_twice(case: Case) -> Iterator[Conflict]:
         )
 
 
+def _attention(case: Case) -> Iterator[Conflict]:
+    """Kernels, block sizes and graph modes have a module of their own, which is read where one of them is stated."""
+    stated = ("attention-backend", "attention-config", "block-size", "compilation-config")
+    if any(name in case.engine.flags for name in stated) or "VLLM_ATTENTION_BACKEND" in case.engine.env:
+        from planner.facts import vllm_attention
+
+        for constraint in vllm_attention.CONSTRAINTS:
+            yield from constraint(case)
+
+
 def _mamba_blocks(case: Case) -> Iterator[Conflict]:
     """0.11.1 on: a block size of Mamba's cache has a meaning with prefix caching only."""
     flag = case.flag("mamba-block-size")
@@ -622,6 +632,6 @@ CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _partial_prefills, _local_beyond_data, _context_parallel, _decode_context_of_groups, _expert_balancing, _experts_of_dense,
     _pipeline_of_model, _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
-    _graph_sizes, _graph_settings_twice, _attention_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
+    _graph_sizes, _graph_settings_twice, _attention_twice, _attention, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
     _features, _speculation, _recurrent,
 )  # fmt: skip

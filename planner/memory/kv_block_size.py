@@ -35,7 +35,9 @@ class Kernel(NamedTuple):
     window_limit: int = 0
 
 
-class _Shapes(NamedTuple):
+class Shapes(NamedTuple):
+    """What kernels ask about a model's layers."""
+
     latent: LatentAttention | None
     sparse: bool
     compressed: bool
@@ -106,7 +108,7 @@ def kernel_for(
         if named is not None:
             return named
     major = 9 if capability is None else capability[0]
-    shapes = _shapes(model)
+    shapes = kernel_shapes(model)
     if shapes.compressed:
         return Kernel("DEEPSEEK_V4", 256, 256)
     if shapes.indexer == 1:  # a page is one block of the sparse choice
@@ -144,7 +146,7 @@ def kernel_for(
 
 def _named_kernel(model: ModelArchitecture, backend: str, version: Version) -> Kernel | None:
     """The kernel of ``--attention-backend`` where it suits the kind of cache; None where the engine's own choice stands."""
-    shapes = _shapes(model)
+    shapes = kernel_shapes(model)
     if shapes.compressed or shapes.sparse:
         return None
     if shapes.latent is not None:
@@ -195,7 +197,7 @@ def _turboquant_kernel(model: ModelArchitecture, major: int, version: Version) -
     return Kernel("TURBOQUANT", 16, 32)
 
 
-def _shapes(model: ModelArchitecture) -> _Shapes:
+def kernel_shapes(model: ModelArchitecture) -> Shapes:
     """What the kernels ask about: MLA or not, head sizes, sinks. Layers are shared, so few of them are looked at."""
     latent: LatentAttention | None = None
     sparse = compressed = asymmetric = sinks = False
@@ -217,4 +219,4 @@ def _shapes(model: ModelArchitecture) -> _Shapes:
             sinks = sinks or bool(getattr(attention, "sinks", False))
             if isinstance(attention, FullAttention) and attention.indexer_dim:
                 indexer = attention.index_ratio
-    return _Shapes(latent, sparse, compressed, frozenset(dims), asymmetric, sinks, indexer)
+    return Shapes(latent, sparse, compressed, frozenset(dims), asymmetric, sinks, indexer)
