@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.engines.vllm_placement import attention_backend
+
 if TYPE_CHECKING:
+    from planner.memory.kv_block_size import Shapes
     from planner.models.architecture import ModelArchitecture
     from planner.plan import Plan
     from planner.provenance import Position
@@ -207,13 +210,16 @@ def _kv_cache(plan: Plan, capability: int) -> dict[str, Any] | None:
     dtype, version = str(plan.engine.get("kv-cache-dtype") or ""), plan.engine.version_key
     if dtype.startswith("octave"):
         return _problem(f"--kv-cache-dtype {dtype} exists for ROCm only", "Use fp8 or auto")
+    certain = not _assumed(plan)
+    unkept = _unkept(plan, dtype, capability) if version >= (0, 11) else None
+    if unkept is not None:
+        return _problem(*unkept, certain)
     # The V0 engine had conversions of its own for every device; MLA has other kernels.
     if not dtype.startswith("fp8") or version < (0, 11) or (plan.model is not None and plan.model.is_multi_latent):
         return None
     where = f"on {plan.accelerator.name} (compute capability {capability / 10:.1f})" if plan.accelerator else ""
-    release, backend = plan.engine.version.value, _backend(plan)
+    release, backend = plan.engine.version.value, attention_backend(plan.engine)
     e5m2 = dtype == "fp8_e5m2"
-    certain = not _assumed(plan)
     wide = "Use --kv-cache-dtype auto" + ("" if e5m2 or capability < 80 else ", or fp8_e5m2")
     if capability < 80:
         if version >= (0, 24) or version < (0, 11, 1) or (capability < 75 and not e5m2):
@@ -221,14 +227,15 @@ def _kv_cache(plan: Plan, capability: int) -> dict[str, Any] | None:
                 f"vLLM {release} has no attention backend that keeps the cache in {dtype} {where}", wide, certain
             )
         return None
-    if backend.startswith("FLASH_ATTN") and capability < 90:
+    if backend.startswith("FLASH_ATTN") and not _flash_attention(version, capability):
         return _problem(
-            f"FlashAttention has no {dtype} cache {where}; it needs 9.0", "Remove the backend, or " + wide, certain
-        )
+            f"FlashAttention has no {dtype} cache {where}; it needs 9.x" + (" or 10.x" if version >= (0, 27) else ""),
+            "Remove the backend, or " + wide, certain,
+        )  # fmt: skip
     if capability >= 89 or backend.startswith("FLASHINFER"):
         return None
     triton = backend.startswith("TRITON") or (not backend and version < (0, 11, 1)) or _odd_heads(plan)
-    if triton and (not e5m2 or version >= (0, 24)):
+    if (triton or dtype in _PER_TOKEN) and (not e5m2 or version >= (0, 24)):
         return _problem(
             f"{dtype} needs compute capability 8.9 in the Triton kernels that vLLM {release} takes {where}",
             wide,
@@ -244,14 +251,102 @@ def _kv_cache(plan: Plan, capability: int) -> dict[str, Any] | None:
     )
 
 
-def _backend(plan: Plan) -> str:
-    """The attention backend that is asked for, empty for the engine's choice."""
-    stated = plan.engine.get("attention-backend")
-    if isinstance(stated, str):
-        return stated.upper()
-    if plan.engine.version_key < (0, 15) and "VLLM_ATTENTION_BACKEND" in plan.engine.env:
-        return plan.engine.env["VLLM_ATTENTION_BACKEND"].value.strip().upper()
+def _flash_attention(version: tuple[int, ...], capability: int) -> bool:
+    """Whether FlashAttention keeps a cache in FP8: its third version on Hopper, from 0.27 its fourth on 10.x."""
+    return 90 <= capability < 100 or (version >= (0, 27) and 100 <= capability < 110)
+
+
+#: Formats with a scale for every token and head, which Triton's kernels have alone.
+_PER_TOKEN = ("fp8_per_token_head", "int8_per_token_head", "int4_per_token_head")
+_PLAIN = ("", "auto", "float16", "bfloat16")
+#: First release whose kernels are asked whether they keep a format, before a weight is loaded.
+_ASKED = (0, 11, 1)
+
+
+def _unkept(plan: Plan, dtype: str, capability: int) -> tuple[str, str] | None:
+    """What no kernel keeps, or not the one that is named, and what to do: what ``supports_kv_cache_dtype`` of the kernels says
+    from 0.11.1 on, beside checks of ``config/vllm.py`` and of the kernels' constructors."""
+    from planner.facts.vllm_attention import kernel, shapes_of
+
+    engine, version, release = plan.engine, plan.engine.version_key, plan.engine.version.value
+    if dtype in _PLAIN:
+        return _other_float(plan, dtype)
+    shapes, name = shapes_of(plan.model, engine), attention_backend(engine)
+    if shapes is None or plan.model is None:
+        return None
+    latent = shapes.latent is not None
+    named = kernel(name, version)
+    if named is not None and named.formats is not None and named.latent == latent and dtype not in named.formats:
+        return f"{name} of vLLM {release} keeps no cache in {dtype}", "Remove the backend, or use --kv-cache-dtype auto"
+    if latent and shapes.sparse:
+        packed = dtype.startswith("nvfp4") and not dtype.endswith("_ds_mla") and version >= (0, 22)
+        return (f"latent attention has no {dtype} cache", "Use fp8, or nvfp4_ds_mla on 10.x") if packed else None
+    text = (
+        _unkept_latent(version, dtype, capability, name) if latent else _unkept_plain(plan, shapes, dtype, capability)
+    )
+    device = plan.accelerator.name if plan.accelerator is not None else "the device"
+    if not text:
+        return None
+    fits = "auto" if latent or dtype.startswith("fp8") or capability < 89 else "fp8 or auto"
+    return (
+        f"vLLM {release} keeps no {dtype} cache of {plan.model.id} on {device}: {text}",
+        f"Use --kv-cache-dtype {fits}",
+    )
+
+
+def _other_float(plan: Plan, dtype: str) -> tuple[str, str] | None:
+    """0.33 on: a cache in 16 bits has the model's own format."""
+    model = plan.effective.dtype.value if plan.effective is not None else ""
+    if dtype in ("float16", "bfloat16") and plan.engine.version_key >= (0, 33) and model not in ("", dtype):
+        return f"--kv-cache-dtype {dtype} differs from the model's dtype, {model}", "Use --kv-cache-dtype auto"
+    return None
+
+
+def _unkept_latent(version: tuple[int, ...], dtype: str, capability: int, name: str) -> str:
+    """Why no kernel of dense latent attention keeps the format; those for devices other than 9.x and 10.x are Triton's."""
+    if dtype not in ("fp8", "fp8_e4m3"):
+        return "kernels of latent attention keep 16 bits and fp8 (e4m3) alone" if version >= _ASKED else ""
+    if 90 <= capability < 110 or name not in ("", "TRITON_MLA"):
+        return ""
+    if version < (0, 18):
+        return "Triton's kernel of latent attention, which is left on this device, keeps 16 bits"
+    if version >= (0, 26) and capability < 89:
+        return "Triton's kernel of latent attention needs compute capability 8.9 for it"
     return ""
+
+
+def _unkept_plain(plan: Plan, shapes: Shapes, dtype: str, capability: int) -> str:
+    """Why no kernel of keys and values keeps the format."""
+    version, blackwell = plan.engine.version_key, 100 <= capability < 110
+    if dtype.endswith("_ds_mla"):
+        return "it is a format of latent attention" if version >= (0, 22) else ""
+    if dtype == "fp8_inc":
+        return "it is a format of Gaudi" if version >= (0, 22) else ""
+    if dtype == "ultraquant_4bit":
+        return "CUDA has no kernel for it that vLLM would choose"
+    if dtype.startswith("nvfp4") and version >= (0, 21):
+        if not shapes.head_dims & {*_FLASHINFER_HEADS}:
+            return "FlashInfer, which alone keeps it, has no kernels for the model's heads"
+        if blackwell or version < (0, 23):  # before, it failed later, if at all
+            return ""
+        if version < (0, 32) or dtype != "nvfp4" or capability // 10 not in (8, 9, 12):
+            return "it needs compute capability 10.x"
+        return "heads of 64 elements or attention sinks need 10.x" if shapes.sinks or 64 in shapes.head_dims else ""
+    return _unkept_turboquant(plan, shapes) if dtype.startswith("turboquant") else ""
+
+
+def _unkept_turboquant(plan: Plan, shapes: Shapes) -> str:
+    """TurboQuant: no attention sinks, no sliding windows (0.26 on), no hybrid models (0.20)."""
+    from planner.models.architecture import SlidingWindow
+
+    version, model = plan.engine.version_key, plan.model
+    if shapes.sinks:
+        return "TurboQuant has no attention sinks"
+    if model is not None and model.is_hybrid and version < (0, 21):
+        return "TurboQuant does not take hybrid models before 0.21"
+    chosen = {"kv-cache-dtype-skip-layers", "disable-sliding-window"} & plan.engine.flags.keys()
+    windows = model is not None and any(isinstance(layer.attention, SlidingWindow) for layer in model.layers)
+    return "TurboQuant has no sliding windows" if windows and version >= (0, 26) and not chosen else ""
 
 
 def _odd_heads(plan: Plan) -> bool:

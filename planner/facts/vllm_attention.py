@@ -155,7 +155,7 @@ _FP8 = (*_E4M3, "fp8_e5m2")
 _STEPS_OF_32 = (32, 64, 96, 128, 160, 192, 224, 256)
 _HOPPER, _BLACKWELL = (90, 99), (100, 109)
 _KERNELS: dict[str, Kernel] = {
-    "FLASH_ATTN": Kernel(lowest=80, heads=_STEPS_OF_32, sinks=(9, 10, 11, 12), formats=_FP8),
+    "FLASH_ATTN": Kernel(lowest=80, heads=_STEPS_OF_32, sinks=(9, 10)),
     "FLASHINFER": Kernel(lowest=75, highest=121, heads=(64, 128, 256), sinks=(10,), formats=_FP8),
     "TRITON_ATTN": Kernel(heads=range(32, 1 << 16), sinks=None, formats=_FP8, wide=True),
     "FLEX_ATTENTION": Kernel(formats=(), wide=True, block=1),
@@ -179,8 +179,8 @@ _KERNELS: dict[str, Kernel] = {
 _LATER: dict[str, tuple[tuple[Version, dict[str, Any]], ...]] = {
     "FLASH_ATTN": (
         ((0, 12), {"heads": range(8, 257, 8)}),
-        ((0, 20), {"heads": range(8, 513, 8), "formats": None}),  # FlashAttention 4 has wide heads, where it runs
-        ((0, 22), {"formats": _E4M3}),
+        ((0, 20), {"heads": range(8, 513, 8)}),  # FlashAttention 4 has wide heads, where it runs
+        ((0, 22), {"formats": _E4M3}),  # before, whatever began with fp8
     ),
     "FLASHINFER": (
         ((0, 21), {"formats": (*_FP8, "nvfp4")}),
@@ -274,6 +274,8 @@ def _unfit(case: Case, name: str) -> str:
         if not latent and found.heads is not None and not any(size in found.heads for size in shapes.head_dims):
             sizes = ", ".join(str(size) for size in sorted(shapes.head_dims))
             return f"has no kernels for heads of {sizes} elements ({model.id})"
+    if name == "FLEX_ATTENTION" and model is not None and model.model_type == "gemma2":
+        return f"does not cap attention logits, as {model.id} wants"
     if accelerator is not None and accelerator.capability:
         major, minor = accelerator.capability
         if not found.lowest <= major * 10 + minor <= found.highest:
@@ -281,7 +283,8 @@ def _unfit(case: Case, name: str) -> str:
                 f"has no kernels for {accelerator.name} (compute capability {major}.{minor}); it needs "
                 f"{_range(found.lowest, found.highest)}"
             )
-        if shapes is not None and shapes.sinks and found.sinks is not None and major not in found.sinks:
+        chosen = "attention-config" in case.engine.flags and major >= 9  # can choose FlashAttention's version
+        if shapes is not None and shapes.sinks and found.sinks is not None and major not in found.sinks and not chosen:
             return (
                 f"has no attention sinks on compute capability {major}.{minor} in this release, which "
                 f"{model.id if model is not None else 'the model'} has"
