@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.engines.vllm_placement import attention_backend
-
 if TYPE_CHECKING:
     from planner.memory.kv_block_size import Shapes
     from planner.models.architecture import ModelArchitecture
@@ -207,6 +205,8 @@ def _fp4_experts(model: ModelArchitecture) -> bool:
 
 def _kv_cache(plan: Plan, capability: int) -> dict[str, Any] | None:
     """Why the stated format of the cache has no kernel on this device, None where it has one as far as is known."""
+    from planner.engines.vllm_placement import attention_backend
+
     dtype, version = str(plan.engine.get("kv-cache-dtype") or ""), plan.engine.version_key
     if dtype.startswith("octave"):
         return _problem(f"--kv-cache-dtype {dtype} exists for ROCm only", "Use fp8 or auto")
@@ -266,6 +266,7 @@ _ASKED = (0, 11, 1)
 def _unkept(plan: Plan, dtype: str, capability: int) -> tuple[str, str] | None:
     """What no kernel keeps, or not the one that is named, and what to do: what ``supports_kv_cache_dtype`` of the kernels says
     from 0.11.1 on, beside checks of ``config/vllm.py`` and of the kernels' constructors."""
+    from planner.engines.vllm_placement import attention_backend
     from planner.facts.vllm_attention import kernel, shapes_of
 
     engine, version, release = plan.engine, plan.engine.version_key, plan.engine.version.value
@@ -276,6 +277,8 @@ def _unkept(plan: Plan, dtype: str, capability: int) -> tuple[str, str] | None:
         return None
     latent = shapes.latent is not None
     named = kernel(name, version)
+    if name and named is None and version >= _ASKED:
+        return None  # a plug-in's, or one that is not described
     if named is not None and named.formats is not None and named.latent == latent and dtype not in named.formats:
         return f"{name} of vLLM {release} keeps no cache in {dtype}", "Remove the backend, or use --kv-cache-dtype auto"
     if latent and shapes.sparse:

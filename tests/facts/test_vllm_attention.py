@@ -268,6 +268,7 @@ def test_graphs_of_whole_batches(args: tuple[str, ...], mode: str, version: str,
         # NVFP4
         ((LLAMA, cache("nvfp4")), "0.28.0", H100, "needs compute capability 10.x"),
         ((LLAMA, cache("nvfp4")), "0.28.0", B200, ""),
+        ((LLAMA, cache("nvfp4"), backend("CUSTOM")), "0.28.0", H100, ""),
         ((LLAMA, cache("nvfp4")), "0.32.0", H100, ""),
         ((SINKS, cache("nvfp4")), "0.32.0", H100, "need 10.x"),
         ((SINKS, cache("nvfp4")), "0.32.0", B200, ""),
