@@ -322,7 +322,8 @@ def _unkept_plain(plan: Plan, shapes: Shapes, dtype: str, capability: int) -> st
     """Why no kernel of keys and values keeps the format."""
     version, blackwell = plan.engine.version_key, 100 <= capability < 110
     if dtype.endswith("_ds_mla"):
-        return "it is a format of latent attention" if version >= (0, 22) else ""
+        taken = dtype.startswith("nvfp4") and blackwell  # FlashInfer looks at how the name begins
+        return "it is a format of latent attention" if version >= (0, 22) and not taken else ""
     if dtype == "fp8_inc":
         return "it is a format of Gaudi" if version >= (0, 22) else ""
     if dtype == "ultraquant_4bit":

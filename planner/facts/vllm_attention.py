@@ -186,7 +186,7 @@ _LATER: dict[str, tuple[tuple[Version, dict[str, Any]], ...]] = {
         ((0, 21), {"formats": (*_FP8, "nvfp4")}),
         ((0, 22), {"heads": (64, 128, 256, 512)}),
         ((0, 24), {"lowest": 80}),
-        ((0, 28), {"formats": (*_FP8, "nvfp4", "nvfp4_4over6"), "sinks": (10, 12)}),
+        ((0, 28), {"formats": (*_FP8, "nvfp4", "nvfp4_4over6", "nvfp4_ds_mla"), "sinks": (10, 12)}),
         ((0, 30), {"sinks": (9, 10, 12)}),
     ),
     "TRITON_ATTN": (

@@ -265,6 +265,8 @@ def test_graphs_of_whole_batches(args: tuple[str, ...], mode: str, version: str,
         ((SPARSE, cache("fp8")), "0.32.0", H100, ""),
         ((LATENT, cache("turboquant_k8v4")), "0.24.0", H100, "latent attention"),
         ((LLAMA, cache("fp8_ds_mla")), "0.24.0", H100, "format of latent attention"),
+        ((LLAMA, cache("nvfp4_ds_mla")), "0.32.0", H100, "format of latent attention"),
+        ((LLAMA, cache("nvfp4_ds_mla")), "0.32.0", B200, ""),
         # NVFP4
         ((LLAMA, cache("nvfp4")), "0.28.0", H100, "needs compute capability 10.x"),
         ((LLAMA, cache("nvfp4")), "0.28.0", B200, ""),
