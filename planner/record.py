@@ -112,8 +112,12 @@ else:
 
     def _tuple_new(cls, *args, **kwargs):
         names = cls._fields
-        if not kwargs and cls._required <= len(args) <= len(names):
-            return tuple.__new__(cls, args + cls._tail[len(args) :])
+        if not kwargs:
+            count = len(args)
+            if count == len(names):
+                return tuple.__new__(cls, args)
+            if cls._required <= count < len(names):
+                return tuple.__new__(cls, args + cls._tail[count:])
         if len(args) != len(names):
             given = dict(zip(names, args, strict=False))
             if kwargs.keys() & given.keys() or len(args) > len(names):

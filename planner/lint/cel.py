@@ -44,8 +44,11 @@ class Runtime:
     def evaluate(self, expression: str, bound: Any) -> bool:
         """Whether the expression holds. Raises NotKnown where a fact is missing, RuleError where the rule is wrong; one
         that gives a number or a text is wrong too, because what is taken for true is no decision of the rule's author."""
-        self.compile(expression)
-        value = self._eval(self._programs[expression], bound)
+        program = self._programs.get(expression)
+        if program is None:
+            self.compile(expression)
+            program = self._programs[expression]
+        value = self._eval(program, bound)
         if value is not True and value is not False:
             raise RuleError(f"the expression gives {str(value)[:60]!r}, neither true nor false")
         return value
@@ -59,15 +62,26 @@ _DEEPEST = 32
 def in_range(value: Any, depth: int = 0) -> Any:
     """Facts as CEL can hold them, since a manifest may state anything: integers are cut to 64 bits, which compares the
     same, halves of a surrogate pair are replaced, and what is nested too deeply is left out."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict) and depth < _DEEPEST:
-        return {in_range(str(key)): in_range(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and depth < _DEEPEST:
-        return [in_range(item, depth + 1) for item in value]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return min(max(value, _LEAST), _MOST)
-    return None if isinstance(value, (dict, list, tuple)) else value
+    if kind is bool or kind is float or value is None:
+        return value
+    if kind is int:
+        return value if _LEAST <= value <= _MOST else _LEAST if value < 0 else _MOST
+    if isinstance(value, (dict, list, tuple)):
+        if depth >= _DEEPEST:
+            return None
+        below = depth + 1
+        if isinstance(value, dict):
+            return {
+                key if type(key) is str and key.isascii() else in_range(str(key)): in_range(item, below)
+                for key, item in value.items()
+            }
+        return [in_range(item, below) for item in value]
+    if isinstance(value, str):
+        return in_range(str(value))
+    return in_range(int(value)) if isinstance(value, int) else value
 
 
 _Parts = tuple[Callable[[str], Any], Callable[[dict[str, Any]], Any], Callable[[Any, Any], Any]]

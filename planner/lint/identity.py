@@ -3,7 +3,6 @@ lines, and no numbers of its message."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,8 @@ def subject(item: Mapping[str, Any]) -> str:
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
     """A fingerprint for each finding, in order: 32 hexadecimal digits that an edit elsewhere leaves as they are. Equal
     findings of one file are told apart by their order."""
+    import hashlib  # OpenSSL's, which plain reports would pay for
+
     from planner.report.location import uri
 
     seen: dict[str, int] = {}
