@@ -37,21 +37,31 @@ class Requirement(NamedTuple):
         return self.settle()
 
 
-def _may_be(plan: Plan, product: Accelerator) -> bool:
-    """Whether a pod that names no accelerator may land on this product, as far as the manifest tells."""
-    vendor = "amd" if plan.engine.platform == "rocm" else "nvidia"
-    # Boards for the edge and modified cards are no nodes that a cluster offers by chance.
-    if product.vendor != vendor or product.unified or product.partition or "aftermarket" in product.marketing:
-        return False
-    choice = plan.choice
-    if choice is None:
-        return True
-    memory = product.memory
-    return (
-        product.name not in choice.excluded
-        and (not choice.memory_at_least or memory.high >= choice.memory_at_least)
-        and (not choice.memory_at_most or memory.low <= choice.memory_at_most)
+@cache
+def _offered(vendor: str) -> tuple[Accelerator, ...]:
+    """Products of a vendor that a cluster may offer by chance: no boards for the edge, partitions or modified cards."""
+    from planner.accelerators.catalog import all_accelerators
+
+    return tuple(
+        product
+        for product in all_accelerators()
+        if product.vendor == vendor and not (product.unified or product.partition or "aftermarket" in product.marketing)
     )
+
+
+def _candidates(plan: Plan) -> list[Accelerator]:
+    """Products that the manifest leaves open."""
+    offered = _offered("amd" if plan.engine.platform == "rocm" else "nvidia")
+    choice = plan.choice
+    if choice is None or not (choice.excluded or choice.memory_at_least or choice.memory_at_most):
+        return list(offered)
+    return [
+        product
+        for product in offered
+        if product.name not in choice.excluded
+        and (not choice.memory_at_least or product.memory.high >= choice.memory_at_least)
+        and (not choice.memory_at_most or product.memory.low <= choice.memory_at_most)
+    ]
 
 
 def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture) -> Requirement | None:
@@ -61,12 +71,11 @@ def smallest_device(plan: Plan, modules: EngineModules, model: ModelArchitecture
     about how much is needed, and budgets on the sizes around that settle it. They are asked as the plan's own is, but for
     measured terms that are the size of a device or what it leaves.
     """
-    from planner.accelerators.catalog import all_accelerators
     from planner.given import DEVICE_TERMS
     from planner.plan import budget_options
     from planner.record import replace
 
-    products = [product for product in all_accelerators() if _may_be(plan, product)]
+    products = _candidates(plan)
     if not products:
         return None
     tiers = _tiers(products)

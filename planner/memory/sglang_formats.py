@@ -25,15 +25,15 @@ _AUTOMATIC = {
 _BLOCK = 32
 
 
-def as_kept(model: ModelArchitecture, accelerator: Accelerator | None) -> ModelArchitecture:
-    """The model with the matrices that SGLang unpacks while loading at 16 bits.
-
-    DeepSeek-V4's first output projection stays at FP8 only where DeepGEMM multiplies with packed scales, on data-centre
-    Blackwell; elsewhere it is dequantized.
-    """
+def unpacks(model: ModelArchitecture, accelerator: Accelerator | None) -> bool:
+    """Whether SGLang unpacks matrices while loading: DeepSeek-V4's first output projection stays at FP8 only where DeepGEMM
+    multiplies with packed scales, on data-centre Blackwell."""
     capability = accelerator.capability if accelerator else None
-    if capability is None or capability[0] == 10 or not model.architecture.startswith("DeepseekV4"):
-        return model
+    return capability is not None and capability[0] != 10 and model.architecture.startswith("DeepseekV4")
+
+
+def as_kept(model: ModelArchitecture) -> ModelArchitecture:
+    """The model with the matrices that ``unpacks`` speaks of at 16 bits."""
     done: dict[int, Layer] = {}
 
     def unpacked(layer: Layer) -> Layer:

@@ -20,7 +20,7 @@ from planner.memory.sglang_cells import (
     BLOCK_DRAFTS,
     attention_ranks,
 )
-from planner.memory.sglang_formats import as_kept, leftover_scales
+from planner.memory.sglang_formats import as_kept, leftover_scales, unpacks
 from planner.memory.weights import Rank, local_shape, rank_weights, stage_layers
 from planner.models.architecture import LatentAttention, Layer, Matrix, ModelArchitecture, RotaryTable, Tower, Vector
 from planner.record import NamedTuple, replace
@@ -67,8 +67,8 @@ class Groups(NamedTuple):
 
 def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelerator: Accelerator | None) -> Term:
     """Bytes that loading the model leaves in use on one rank of a pipeline stage, as "Load weight end" counts them."""
-    local = as_kept(split(model, groups(config), config.host_tables), accelerator)
-    local = replace(local, rotary_tables=_tables(local, config, accelerator))
+    kept = _kept(model, groups(config), config.host_tables, unpacks(model, accelerator))
+    local = replace(kept.local, rotary_tables=_tables(kept.local, config, accelerator))
     layers = stage_layers(model.num_layers, config.parallel.pipeline, (1,))[stage]
     term = rank_weights(
         local,
@@ -85,7 +85,11 @@ def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelera
         towers=config.multimodal_profiled,
     )
     size = term.bytes
-    slack = 0 if config.cpu_offload_gib else segments(local, layers)
+    slack = 0
+    if not config.cpu_offload_gib:
+        if layers not in kept.spare:
+            kept.spare[layers] = segments(kept.local, layers)
+        slack = kept.spare[layers]
     stale = leftover_scales(local, layers, config, accelerator)
     bounds = (size.low + stale, size.expected + slack + stale, size.high + slack + stale)
     low, expected, high = (int(part + extra * GIB) for part, extra in zip(bounds, _LOADING, strict=True))
@@ -97,6 +101,30 @@ def weights(model: ModelArchitecture, config: SGLangConfig, stage: int, accelera
         + (f" + scales beside their repacked copies {format_bytes(stale)}" if stale else ""),
         inputs=(Input("parallel", split_words, "flags"), *term.inputs[1:]),
     )
+
+
+class _Kept(NamedTuple):
+    """``model`` as a rank holds it (``local``), and the allocator's rest of its stages as far as somebody asked."""
+
+    model: ModelArchitecture
+    local: ModelArchitecture
+    spare: dict[range, int]
+
+
+#: By the identity of the model, since devices of many sizes are tried for one start.
+_KEPT: dict[tuple[int, Groups, bool, bool], _Kept] = {}
+_MOST_KEPT = 64
+
+
+def _kept(model: ModelArchitecture, groups: Groups, host_tables: bool, unpacked: bool) -> _Kept:
+    key = (id(model), groups, host_tables, unpacked)
+    found = _KEPT.get(key)
+    if found is None or found.model is not model:
+        if len(_KEPT) >= _MOST_KEPT:
+            _KEPT.clear()
+        local = split(model, groups, host_tables)
+        found = _KEPT[key] = _Kept(model, as_kept(local) if unpacked else local, {})
+    return found
 
 
 def _tables(model: ModelArchitecture, config: SGLangConfig, accelerator: Accelerator | None) -> tuple[RotaryTable, ...]:
