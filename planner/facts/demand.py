@@ -66,8 +66,9 @@ def demand_position(plan: Plan) -> Position | None:
 def demand_gaps(plan: Plan, facts: Mapping[str, Any]) -> tuple[Unknown, ...]:
     """The workload as an unknown fact where one is stated that cannot be read; admission as one where the engine's is not
     known. ``facts``: those of the plan, whose reserve tells that the workload was read."""
-    if plan.budget is not None and plan.engine.engine == "sglang":
-        reason = "how SGLang lets requests in and takes their memory back is not worked out"
+    label = {"sglang": "SGLang", "tgi": "TGI", "trtllm": "TensorRT-LLM"}.get(plan.engine.engine)
+    if plan.budget is not None and label is not None:
+        reason = f"how {label} lets requests in and takes their memory back is not worked out"
         return (Unknown("reserve", reason, "none: planner knows vLLM's scheduler alone", plan.position),)
     if facts.get("reserve"):
         return ()

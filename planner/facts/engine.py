@@ -15,6 +15,27 @@ if TYPE_CHECKING:
 #: What the engines call the longest request.
 _LENGTH_FLAGS = ("max-model-len", "context-length", "max-total-tokens", "max-seq-len")
 
+#: What the engines call the settings that messages speak of; ``data`` is the other way to use more GPUs, where there is one.
+_SETTINGS = ("share", "batch", "sequences", "length", "tensor", "data", "pipeline", "eager")
+_WORDS = {
+    "vllm": (
+        "gpu-memory-utilization", "max-num-batched-tokens", "max-num-seqs", "max-model-len", "tensor-parallel-size",
+        " (or --data-parallel-size)", "pipeline-parallel-size", "enforce-eager",
+    ),
+    "sglang": (
+        "mem-fraction-static", "chunked-prefill-size", "max-running-requests", "context-length", "tensor-parallel-size",
+        " (or --data-parallel-size)", "pipeline-parallel-size", "disable-cuda-graph",
+    ),
+    "tgi": (
+        "cuda-memory-fraction", "max-batch-prefill-tokens", "max-concurrent-requests", "max-total-tokens", "num-shard",
+        "", "num-shard", "cuda-graphs 0",
+    ),
+    "trtllm": (
+        "kv_cache_free_gpu_memory_fraction", "max_num_tokens", "max_batch_size", "max_seq_len", "tp_size", "",
+        "pp_size", "extra_llm_api_options (cuda_graph_config: null)",
+    ),
+}  # fmt: skip
+
 
 def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
     engine = plan.engine
@@ -24,6 +45,7 @@ def engine_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
         "version_assumed": engine.version_assumed,
         "platform": engine.platform,
         "lists": _lists(plan),
+        "words": dict(zip(_SETTINGS, _WORDS.get(engine.engine, _WORDS["vllm"]), strict=True)),
         "flags": {
             name: flag.value if flag.known and flag.value is not None else "" for name, flag in engine.flags.items()
         },

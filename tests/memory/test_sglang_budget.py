@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,8 +21,10 @@ from planner.memory.sglang_weights import groups, split, weights
 from planner.models.architecture import ModelArchitecture, UnknownModel
 from planner.models.resolve import resolve
 from planner.provenance import Fact, Provenance, assumed
+from planner.report.result import LintResult
 from planner.units import GIB, MIB
 from tests.conftest import SHARED
+from tests.rules.manifests import manifest
 
 KNOWN_GOOD = SHARED / "corpus" / "known-good.jsonl"
 
@@ -432,3 +435,26 @@ def test_experts_repackaged_to_fp8() -> None:
     assert size("sgl-project/DeepSeek-V4-Flash-FP8") == size("deepseek-ai/DeepSeek-V4-Flash-Base")
     assert size("sgl-project/DeepSeek-V4-Flash-FP8") > 1.7 * size("deepseek-ai/DeepSeek-V4-Flash")
     assert budget("sgl-project/DeepSeek-V4-Pro-FP8", "B200", "--tp-size 8", "0.5.23", gpus=8).verdict == "does-not-fit"
+
+
+def test_messages_name_the_settings_of_the_engine(lint_text: Callable[..., LintResult]) -> None:
+    def said(engine: str, version: str, *args: str) -> str:
+        result = lint_text(manifest(args, version, engine=engine, gpu="NVIDIA-L4"))
+        return next(f"{f.message} {f.remedy}" for f in result.findings if f.rule == "weights-do-not-fit")
+
+    sglang = said("sglang", "0.5.18", "--model-path=Qwen/Qwen3-14B", "--host=0.0.0.0")
+    assert "mem-fraction-static" in sglang
+    assert "gpu-memory-utilization" not in sglang
+    tgi = said("tgi", "3.3.7", "--model-id=Qwen/Qwen3-14B")
+    assert "cuda-memory-fraction" in tgi
+    assert "--num-shard 1 today" in tgi
+
+
+def test_weights_that_hang_on_the_release_are_said_as_a_range(lint_text: Callable[..., LintResult]) -> None:
+    args = ["--model-path=deepseek-ai/DeepSeek-V4-Pro", "--tp=8", "--mem-fraction-static=0.88", "--host=0.0.0.0"]
+    args.append("--moe-runner-backend=marlin")
+    text = manifest(args, "", engine="sglang", image="lmsysorg/sglang:deepseek-v4-hopper", gpu="NVIDIA-H200",
+                    resources={"nvidia.com/gpu": 8})  # fmt: skip
+    (finding,) = [f for f in lint_text(text).findings if f.rule == "weights-do-not-fit"]
+    assert finding.severity == "warning"
+    assert "needs 102.40 GiB to 126.01 GiB of weights" in finding.message
