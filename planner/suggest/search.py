@@ -277,7 +277,14 @@ class _Seeker:
         )
 
     def _refused(self, layout: Layout) -> bool:
-        """Whether a rule says that the ranks cannot share something (heads, blocks of scales)."""
+        """Whether a rule says that the ranks cannot share something (heads, blocks of scales), or the stages the model."""
+        model = self._first.model
+        if layout.pipeline > 1 and model is not None:
+            from planner.engines.architectures import stages_since
+
+            release = parse_version(self.question.version.value)
+            if stages_since("vllm", model.architecture, release) is not None:
+                return True
         if layout.tensor == 1:
             return False
         from planner.facts.parallel import parallel_facts

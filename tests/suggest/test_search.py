@@ -13,7 +13,7 @@ from planner.settings import Settings
 from planner.suggest.configuration import Knobs, Question, plan_of, settled
 from planner.suggest.evaluate import Judge, utilization_limit
 from planner.suggest.layouts import Layout, node_size
-from planner.suggest.search import search
+from planner.suggest.search import _Seeker, search
 
 OPTION = Provenance("option", "test")
 LENGTHS = {"prompt_tokens": "p50=800,p95=4000,max=16000", "output_tokens": "p50=200,p95=800,max=2000"}
@@ -94,3 +94,14 @@ def test_whole_experts_where_cut_ones_are_refused() -> None:
     found = search(asked, 8, node_size(asked.accelerator), alternatives=False)
     layout = found.choices[0].layout
     assert layout.tensor <= 4 or layout.expert
+
+
+def test_no_stages_where_the_release_has_none_for_the_model() -> None:
+    """GPT-OSS was first split over pipeline stages in 0.10.2."""
+
+    def stages(release: str) -> set[int]:
+        seeker = _Seeker(question("openai/gpt-oss-120b", "L40S", release, concurrency=4), 4, "")
+        return {layout.pipeline for layout in seeker.layouts(4, 8, 1)}
+
+    assert stages("0.10.1") == {1}
+    assert stages("0.10.2") > {1}
