@@ -38,7 +38,7 @@ def rule_facts(plan: Plan) -> tuple[dict[str, Any], dict[str, Position]]:
         "model": model_facts(plan, positions),
         "accelerator": accelerator_facts(plan),
         "parallel": parallel_facts(plan, positions),
-        "budget": budget_facts(plan),
+        "budget": budget_facts(plan, positions),
         "capacity": capacity_facts(plan),
         "reserve": reserve_facts(plan, positions),
     }

@@ -11,12 +11,17 @@ from planner.facts.utilization import free_at_start_facts, utilization_facts
 if TYPE_CHECKING:
     from planner.memory.budget import RankBudget
     from planner.plan import Plan
+    from planner.provenance import Position
 
 
-def budget_facts(plan: Plan) -> dict[str, Any]:
+def budget_facts(plan: Plan, positions: dict[str, Position]) -> dict[str, Any]:
+    """The variable ``budget`` of rules."""
     budget = plan.budget
     if budget is None or not budget.ranks:
         return {"verdict": "unknown"}
+    for name, flag in plan.engine.flags.items():
+        if f"--{name}" in budget.refused and flag.position is not None:
+            positions["budget.refused"] = flag.value_position or flag.position
     facts: dict[str, Any] = {"verdict": budget.verdict, "ranks": []}
     seen = set()
     for rank in budget.ranks:

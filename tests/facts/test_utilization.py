@@ -16,7 +16,7 @@ L4 = "NVIDIA-L4"
 
 
 def budget(*args: str, version: str = "0.11.0", gpu: str = L4, **options: Any) -> dict[str, Any]:
-    return budget_facts(plan_of(manifest((LLAMA, *args), version, gpu=gpu, **options)))
+    return budget_facts(plan_of(manifest((LLAMA, *args), version, gpu=gpu, **options)), {})
 
 
 def test_the_interval_is_where_the_verdict_changes() -> None:
@@ -74,7 +74,7 @@ def test_only_the_last_stage_samples() -> None:
 
 def test_sglang_has_an_interval_of_its_own() -> None:
     text = manifest(("--model-path=meta-llama/Llama-3.1-8B-Instruct",), "0.5.2", engine="sglang")
-    found = budget_facts(plan_of(text))["utilization"]
+    found = budget_facts(plan_of(text), {})["utilization"]
     assert found["flag"] == "mem-fraction-static"
     assert 0.15 < found["least"]["expected"] < 0.3 < found["most"]["expected"] < 1
 

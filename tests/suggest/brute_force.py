@@ -80,7 +80,7 @@ def _works(plan: Plan, requests: int) -> bool:
     """Whether the plan surely starts, and the rules about headroom and reserve say nothing for this many requests."""
     if plan.verdict != "fits" or parallel_facts(plan, {}).get("indivisible"):
         return False
-    for rank in budget_facts(plan)["ranks"]:
+    for rank in budget_facts(plan, {})["ranks"]:
         if rank["memory"]["outside"]["expected"] < rank["memory"]["late"]["expected"]:
             return False
     found = admission(plan)
