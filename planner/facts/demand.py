@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.flag_tables import TITLES
 from planner.provenance import Unknown
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def demand_position(plan: Plan) -> Position | None:
 def demand_gaps(plan: Plan, facts: Mapping[str, Any]) -> tuple[Unknown, ...]:
     """The workload as an unknown fact where one is stated that cannot be read; admission as one where the engine's is not
     known. ``facts``: those of the plan, whose reserve tells that the workload was read."""
-    label = {"sglang": "SGLang", "tgi": "TGI", "trtllm": "TensorRT-LLM"}.get(plan.engine.engine)
-    if plan.budget is not None and label is not None:
-        reason = f"how {label} lets requests in and takes their memory back is not worked out"
+    engine = plan.engine.engine
+    if plan.budget is not None and engine in TITLES and engine != "vllm":
+        reason = f"how {TITLES[engine]} lets requests in and takes their memory back is not worked out"
         return (Unknown("reserve", reason, "none: planner knows vLLM's scheduler alone", plan.position),)
     if facts.get("reserve"):
         return ()

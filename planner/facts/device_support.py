@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from planner.facts.flag_tables import TITLES
+
 if TYPE_CHECKING:
     from planner.accelerators.accelerator import Accelerator
     from planner.plan import Plan
-
-_LABELS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 def device_facts(plan: Plan) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _problem(plan: Plan, accelerator: Accelerator) -> dict[str, Any] | None:
     if least is None or any(capability is None or capability >= least.refused for capability in capabilities):
         return None
     best = max(capability for capability in capabilities if capability is not None)
-    label, needed = _LABELS[engine.engine], _text(least.needed)
+    label, needed = TITLES[engine.engine], _text(least.needed)
     names = " or ".join(sorted({device.name for device in devices}))
     which = " and ".join(sorted(_text(capability) for capability in capabilities if capability is not None))
     says = "refuses GPUs" if engine.engine == "sglang" else "has no kernels in its image for GPUs"

@@ -131,9 +131,8 @@ def _assumed(plan: Plan) -> bool:
 
 # ---- SGLang ------------------------------------------------------------------------------------------------------------
 
-#: Releases whose FP4 experts of DeepSeek-V4 have no runner on Hopper unless a flag names one: from the first that has the
-#: model, until ``arg_groups/model_overrides/deepseek_v4.py`` chooses one.
-_FP4_EXPERTS_BY_HAND = ((0, 5, 12), (0, 5, 19))
+#: The first release that has DeepSeek-V4.
+_FP4_EXPERTS_SINCE = (0, 5, 12)
 #: Formats of the cache that are for Blackwell: its major compute capabilities (``arg_groups/kv_cache_hook.py``).
 _BLACKWELL_CACHES = ("nvfp4", "mxfp8")
 
@@ -142,21 +141,21 @@ def _sglang(plan: Plan, capability: int | None, fine: dict[str, Any]) -> dict[st
     """What SGLang's releases cannot run; a fact is absent where it hangs on what is not known."""
     facts: dict[str, Any] = {"kv_cache_dtype_problem": fine, "quantization_problem": fine}
     dtype, method = plan.engine.get("kv-cache-dtype"), plan.engine.get("quantization")
+    device = plan.accelerator.name if plan.accelerator is not None else ""
     if dtype in _BLACKWELL_CACHES:
         if capability is None:
             del facts["kv_cache_dtype_problem"]
         elif capability < 100:
             facts["kv_cache_dtype_problem"] = _problem(
                 f"--kv-cache-dtype {dtype} needs Blackwell (compute capability 10.0 or newer); "
-                f"{plan.accelerator.name if plan.accelerator else ''} has {capability / 10:.1f}",
+                f"{device} has {capability / 10:.1f}",
                 "Use --kv-cache-dtype fp8_e4m3 or auto",
             )
     if method == "nvfp4_online" and capability is None:
         del facts["quantization_problem"]
     elif method == "nvfp4_online" and capability is not None and capability // 10 != 10:
         facts["quantization_problem"] = _problem(
-            "--quantization nvfp4_online needs compute capability 10.x; "
-            f"{plan.accelerator.name if plan.accelerator else ''} has {capability / 10:.1f}",
+            f"--quantization nvfp4_online needs compute capability 10.x; {device} has {capability / 10:.1f}",
             "Use --quantization fp8, or a checkpoint that is quantized",
         )
     elif _runner_by_hand(plan):
@@ -164,9 +163,8 @@ def _sglang(plan: Plan, capability: int | None, fine: dict[str, Any]) -> dict[st
             del facts["quantization_problem"]
         elif _fp4_experts(plan.model) and capability == 90:
             facts["quantization_problem"] = _problem(
-                f"SGLang {plan.engine.version.value} runs the FP4 experts of {plan.model.id} on "
-                f"{plan.accelerator.name if plan.accelerator else 'Hopper'} with kernels for FP8, which stop in the first "
-                "forward pass (Hidden size mismatch)",
+                f"SGLang {plan.engine.version.value} runs the FP4 experts of {plan.model.id} on {device} "
+                "with kernels for FP8, which stop in the first forward pass (Hidden size mismatch)",
                 "Add --moe-runner-backend marlin (or flashinfer_mxfp4), run 0.5.19 or newer, or serve the checkpoint whose experts "
                 "are FP8 (sgl-project)",
                 not _assumed(plan),
@@ -178,10 +176,11 @@ def _runner_by_hand(plan: Plan) -> bool:
     """Whether DeepSeek-V4's FP4 experts would come to the runner of FP8 experts (``Fp8MoEMethod`` in
     ``layers/quantization/fp8.py``): no flag names a runner that unpacks them or an exchange that brings its own, and no
     variable says how they are stored. Public reports: sgl-project/sglang issues 27109, 27497 and 33693."""
+    from planner.memory.sglang_formats import RUNNER_CHOSEN
+
     engine = plan.engine
-    since, until = _FP4_EXPERTS_BY_HAND
     return (
-        since <= engine.version_key < until
+        _FP4_EXPERTS_SINCE <= engine.version_key < RUNNER_CHOSEN
         and engine.get("moe-runner-backend") in (None, "auto", "triton")
         and engine.stated("moe-runner-backend") == ("moe-runner-backend" in engine.flags)
         and ("moe-a2a-backend" not in engine.flags or engine.get("moe-a2a-backend") == "none")

@@ -130,6 +130,15 @@ def _unknown_names(case: Case) -> Iterator[Conflict]:
         )  # fmt: skip
 
 
+def _stated_twice(case: Case) -> Iterator[Conflict]:
+    """0.13 on: the attention kernel as a flag and as a key of --attention-config."""
+    flag, config = case.flag("attention-backend"), case.engine.get("attention-config")
+    if flag is not None and isinstance(config, dict) and config.get("backend") is not None and case.within((0, 13)):
+        yield Conflict(
+            flag, "--attention-backend stands beside the same key of --attention-config", "State one of the two"
+        )
+
+
 # ---- what a kernel can -------------------------------------------------------------------------------------------------
 
 
@@ -425,6 +434,7 @@ def kernel_fits(name: str, shapes: Shapes) -> bool:
 
 
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
+    _stated_twice,
     _unknown_names,
     _unfit_kernels,
     _block_size,

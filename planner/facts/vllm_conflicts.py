@@ -6,6 +6,7 @@ Source: the checks of ``config.py`` and ``config/``, ``engine/arg_utils.py``, ``
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from planner.facts.flag_conflicts import Conflict, one_stage_alone
@@ -329,42 +330,6 @@ def _decode_context_of_groups(case: Case) -> Iterator[Conflict]:
 # ---- vLLM: speculation and asynchronous scheduling ---------------------------------------------------------------------
 
 
-def _speculative_config(case: Case) -> Iterator[Conflict]:
-    """0.8.3 on: keys of --speculative-config that need each other."""
-    flag, config = case.flag("speculative-config"), _draft(case)
-    # From 0.22 on flags of their own can add what the object lacks.
-    if flag is None or not config or any(name.startswith("spec-") for name in case.engine.flags):
-        return
-    method, count, model = config.get("method"), config.get("num_speculative_tokens"), config.get("model")
-    if isinstance(count, int) and count < 1:
-        yield Conflict(flag, f"num_speculative_tokens {count} must be at least 1", "Set it to 1 or more")
-    if method in ("ngram", "[ngram]") and count is None:
-        yield Conflict(flag, "the ngram method needs num_speculative_tokens", "Add num_speculative_tokens")
-    if (
-        isinstance(count, int)
-        and model is None
-        and method in (None, "eagle", "eagle3", "draft_model", "medusa")
-        and case.within((0, 11))
-    ):
-        yield Conflict(
-            flag, "num_speculative_tokens without a model that drafts them"
-            + ("" if method is None else f", which {method} needs"), "Add model, or the method (mtp, ngram …)",
-        )  # fmt: skip
-    least, most = config.get("prompt_lookup_min"), config.get("prompt_lookup_max")
-    if method in ("ngram", "[ngram]") and isinstance(least, int) and isinstance(most, int) and least > most:
-        yield Conflict(flag, f"prompt_lookup_min {least} is more than prompt_lookup_max {most}", "Swap them")
-    draft, tensor = config.get("draft_tensor_parallel_size"), case.size("tensor-parallel-size")
-    if isinstance(draft, int) and model is not None and tensor is not None and draft not in (1, tensor):
-        yield Conflict(
-            flag, f"draft_tensor_parallel_size {draft} of --tensor-parallel-size {tensor}: a draft runs on one rank or on all",
-            f"Set it to 1 or {tensor}",
-        )  # fmt: skip
-    sharing = case.flag("kv-sharing-fast-prefill")
-    eagle = isinstance(method, str) and (method in ("eagle", "eagle3", "mtp") or method.endswith("_mtp"))
-    if sharing is not None and sharing.value is True and eagle and case.within((0, 11, 1)):
-        yield Conflict(sharing, f"--kv-sharing-fast-prefill leaves out what {method} drafts from", "Remove one of them")
-
-
 def _draft(case: Case) -> dict[str, Any]:
     """The object of --speculative-config, empty where there is none or it is not known."""
     config = case.engine.get("speculative-config")
@@ -520,25 +485,6 @@ def _graph_settings_twice(case: Case) -> Iterator[Conflict]:
             yield Conflict(flag, f"--{name} stands beside the same key of --compilation-config", "State one of the two")
 
 
-def _attention_twice(case: Case) -> Iterator[Conflict]:
-    """0.13 on: the attention kernel as a flag and as a key of --attention-config."""
-    flag, config = case.flag("attention-backend"), case.engine.get("attention-config")
-    if flag is not None and isinstance(config, dict) and config.get("backend") is not None and case.within((0, 13)):
-        yield Conflict(
-            flag, "--attention-backend stands beside the same key of --attention-config", "State one of the two"
-        )
-
-
-def _attention(case: Case) -> Iterator[Conflict]:
-    """Kernels, block sizes and graph modes have a module of their own, which is read where one of them is stated."""
-    stated = ("attention-backend", "attention-config", "block-size", "compilation-config")
-    if any(name in case.engine.flags for name in stated) or "VLLM_ATTENTION_BACKEND" in case.engine.env:
-        from planner.facts import vllm_attention
-
-        for constraint in vllm_attention.CONSTRAINTS:
-            yield from constraint(case)
-
-
 def _mamba_blocks(case: Case) -> Iterator[Conflict]:
     """0.11.1 on: a block size of Mamba's cache has a meaning with prefix caching only."""
     flag = case.flag("mamba-block-size")
@@ -587,51 +533,34 @@ def _long_length(case: Case) -> Iterator[Conflict]:
 
 # ---- parts that few starts need ----------------------------------------------------------------------------------------
 
-#: Flags and variables without which no constraint of ``vllm_features`` holds.
+_KERNELS = frozenset(("attention-backend", "attention-config", "block-size", "compilation-config"))
 _FEATURES = frozenset(
     (
         "kv-transfer-config", "disable-hybrid-kv-cache-manager", "kv-offloading-size", "use-replayssm", "attention-config",
         "enable-sleep-mode",
     )
 )  # fmt: skip
-_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 
 
-def _features(case: Case) -> Iterator[Conflict]:
-    """Connectors, runners and the like, in a module that is imported where one is asked for."""
-    if not _FEATURES & case.engine.flags.keys() and _RUNNER not in case.engine.env:
-        return
-    from planner.facts import vllm_features
-
-    for constraint in vllm_features.CONSTRAINTS:
-        yield from constraint(case)
-
-
-def _speculation(case: Case) -> Iterator[Conflict]:
-    """Speculative decoding, likewise."""
-    if not any(name.startswith(("spec", "num-spec", "ngram")) for name in case.engine.flags):
-        return
-    from planner.facts import vllm_speculation
-
-    for constraint in vllm_speculation.CONSTRAINTS:
-        yield from constraint(case)
-
-
-def _recurrent(case: Case) -> Iterator[Conflict]:
-    """Models with recurrent layers, likewise."""
-    if case.plan.model is None or not case.plan.model.is_recurrent:
-        return
-    from planner.facts import vllm_recurrent
-
-    for constraint in vllm_recurrent.CONSTRAINTS:
-        yield from constraint(case)
+def _rarer(case: Case) -> Iterator[Conflict]:
+    """Constraints in modules of their own, which are imported where one of them may hold."""
+    flags, variables, model = case.engine.flags.keys(), case.engine.env, case.plan.model
+    asked = {
+        "vllm_attention": _KERNELS & flags or "VLLM_ATTENTION_BACKEND" in variables,
+        "vllm_features": _FEATURES & flags or "VLLM_USE_V2_MODEL_RUNNER" in variables,
+        "vllm_speculation": any(name.startswith(("spec", "num-spec", "ngram")) for name in flags),
+        "vllm_recurrent": model is not None and model.is_recurrent,
+    }
+    for name, wanted in asked.items():
+        for constraint in import_module(f"planner.facts.{name}").CONSTRAINTS if wanted else ():
+            yield from constraint(case)
 
 
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
     _batch_below_length, _batch_below_sequences, _batch_beyond_all, _active_beyond_sequences, _long_prefill,
     _partial_prefills, _local_beyond_data, _context_parallel, _decode_context_of_groups, _expert_balancing, _experts_of_dense,
-    _pipeline_of_model, _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _speculative_config, _asynchronous,
+    _pipeline_of_model, _elastic_experts, _nodes, _balancers, _microbatches, _headless_servers, _asynchronous,
     _offloaded_groups, _tool_choice, _reasoning, _log_outputs, _request_metrics, _model_as_flag, _adapters, _old_speculation,
-    _graph_sizes, _graph_settings_twice, _attention_twice, _attention, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
-    _features, _speculation, _recurrent,
+    _graph_sizes, _graph_settings_twice, _mamba_blocks, _e5m2_of_fp8, _half_precision, _long_length,
+    _rarer,
 )  # fmt: skip

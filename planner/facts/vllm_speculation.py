@@ -117,6 +117,43 @@ def _count(keys: dict[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _together(case: Case) -> Iterator[Conflict]:
+    """0.8.3 on: keys of --speculative-config that need each other."""
+    flag = case.flag("speculative-config")
+    config = flag.value if flag is not None and isinstance(flag.value, dict) else {}
+    # From 0.22 on flags of their own can add what the object lacks.
+    if flag is None or not config or any(name.startswith("spec-") for name in case.engine.flags):
+        return
+    method, count, model = config.get("method"), config.get("num_speculative_tokens"), config.get("model")
+    if isinstance(count, int) and count < 1:
+        yield Conflict(flag, f"num_speculative_tokens {count} must be at least 1", "Set it to 1 or more")
+    if method in _NGRAM and count is None:
+        yield Conflict(flag, "the ngram method needs num_speculative_tokens", "Add num_speculative_tokens")
+    if (
+        isinstance(count, int)
+        and model is None
+        and method in (None, "eagle", "eagle3", "draft_model", "medusa")
+        and case.within((0, 11))
+    ):
+        yield Conflict(
+            flag, "num_speculative_tokens without a model that drafts them"
+            + ("" if method is None else f", which {method} needs"), "Add model, or the method (mtp, ngram …)",
+        )  # fmt: skip
+    least, most = config.get("prompt_lookup_min"), config.get("prompt_lookup_max")
+    if method in _NGRAM and isinstance(least, int) and isinstance(most, int) and least > most:
+        yield Conflict(flag, f"prompt_lookup_min {least} is more than prompt_lookup_max {most}", "Swap them")
+    draft, tensor = config.get("draft_tensor_parallel_size"), case.size("tensor-parallel-size")
+    if isinstance(draft, int) and model is not None and tensor is not None and draft not in (1, tensor):
+        yield Conflict(
+            flag, f"draft_tensor_parallel_size {draft} of --tensor-parallel-size {tensor}: a draft runs on one rank or on all",
+            f"Set it to 1 or {tensor}",
+        )  # fmt: skip
+    sharing = case.flag("kv-sharing-fast-prefill")
+    eagle = isinstance(method, str) and (method in ("eagle", "eagle3", "mtp") or method.endswith("_mtp"))
+    if sharing is not None and sharing.value is True and eagle and case.within((0, 11, 1)):
+        yield Conflict(sharing, f"--kv-sharing-fast-prefill leaves out what {method} drafts from", "Remove one of them")
+
+
 def _tokens_missing(case: Case) -> Iterator[Conflict]:
     """All releases: a draft without ``n_predict`` in its config drafts as many tokens as one says; so does, from 0.8.2 on, a
     method without a model, MTP too: its own layers are looked at only once the number is there. 0.9 to 0.20 read the number
@@ -318,6 +355,6 @@ def _slots(case: Case) -> Iterator[Conflict]:
 
 
 CONSTRAINTS: tuple[Callable[[Case], Iterator[Conflict]], ...] = (
-    _tokens_missing, _tokens_of_layers, _lookup, _no_draft_models, _vocabulary, _length, _old_ranks, _keys,
+    _together, _tokens_missing, _tokens_of_layers, _lookup, _no_draft_models, _vocabulary, _length, _old_ranks, _keys,
     _eagle3_targets, _slots,
 )  # fmt: skip

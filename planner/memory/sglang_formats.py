@@ -14,11 +14,13 @@ from planner.units import ceil_div
 
 #: Release from which Marlin's repacking drops the scales that it read.
 _SCALES_DROPPED = (0, 5, 16)
+#: Release from which an automatic choice of runner is one that unpacks FP4 experts on Hopper and data-centre Blackwell.
+RUNNER_CHOSEN = (0, 5, 19)
 #: By the major compute capability: releases from which an automatic runner of DeepSeek-V4's FP4 experts is another one than
 #: Triton's, newest first (``arg_groups/model_overrides/deepseek_v4.py``, earlier ``overrides.py`` and ``server_args.py``).
 _AUTOMATIC = {
-    9: (((0, 5, 19), "flashinfer_mxfp4"),),
-    10: (((0, 5, 19), "flashinfer_mxfp4"),),
+    9: ((RUNNER_CHOSEN, "flashinfer_mxfp4"),),
+    10: ((RUNNER_CHOSEN, "flashinfer_mxfp4"),),
     12: (((0, 5, 16), "flashinfer_mxfp4"), ((0, 5, 14), "marlin")),
 }
 #: Elements of an MXFP4 block, which share a scale.

@@ -332,22 +332,7 @@ spec:
     assert findings(patch) == set()
 
 
-OME = """
-apiVersion: ome.io/v1beta1
-kind: ClusterServingRuntime
-metadata: {name: srt}
-spec:
-  engineConfig:
-    leader:
-      runner:
-        name: ome-container
-        image: docker.io/lmsysorg/sglang:v0.5.5.post3
-        command: [python3, -m, sglang.launch_server, --model-path, moonshotai/Kimi-K2-Instruct, --host, 0.0.0.0,
-          --tp-size, $(PARALLELISM_SIZE), --dp-size, $(PARALLELISM_SIZE), --enable-dp-attention,
-          --nnodes, $(LWS_GROUP_SIZE), --node-rank, $(LWS_WORKER_INDEX), --dist-init-addr, $(LWS_LEADER_ADDRESS):5757]
-        resources: {limits: {nvidia.com/gpu: 8}}
-    worker:
-      size: 11
+RUNNER = """
       runner:
         name: ome-container
         image: docker.io/lmsysorg/sglang:v0.5.5.post3
@@ -356,6 +341,14 @@ spec:
           --nnodes, $(LWS_GROUP_SIZE), --node-rank, $(LWS_WORKER_INDEX), --dist-init-addr, $(LWS_LEADER_ADDRESS):5757]
         resources: {limits: {nvidia.com/gpu: 8}}
 """
+OME = f"""
+apiVersion: ome.io/v1beta1
+kind: ClusterServingRuntime
+metadata: {{name: srt}}
+spec:
+  engineConfig:
+    leader:{RUNNER}    worker:
+      size: 11{RUNNER}"""
 
 
 def test_sglang_over_pods_under_ome() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from planner.catalog.engines.distribution import Distribution, Folder, NotPublished, remote_wheel
-from planner.catalog.engines.pipeline_stages import sglang_without_stages, vllm_without_stages
+from planner.catalog.engines.pipeline_stages import sglang_without_stages, syntax, vllm_without_stages
 from planner.data import engine_table
 from planner.engines.version import is_version, parse_version
 
@@ -28,7 +28,7 @@ def classes_of_vllm(release: Distribution) -> dict[str, tuple[str, str]]:
     """Architecture → (module, class) of the registry's entries."""
     found: dict[str, tuple[str, str]] = {}
     for path in _REGISTRIES:
-        for node in ast.walk(ast.parse(release.read(path) or "")):
+        for node in ast.walk(syntax(release.read(path))):
             if isinstance(node, ast.Dict):
                 for key, value in zip(node.keys, node.values, strict=True):
                     if (
@@ -52,7 +52,7 @@ def _of_sglang(release: Distribution) -> tuple[set[str], set[str]]:
     found: dict[str, tuple[str, str]] = {}
     for path in release.under(_MODELS):
         module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        for node in ast.parse((release.read(path) or "").lstrip("\ufeff")).body:
+        for node in syntax(release.read(path)).body:
             if isinstance(node, ast.Assign) and any(
                 isinstance(target, ast.Name) and target.id == "EntryClass" for target in node.targets
             ):

@@ -39,19 +39,20 @@ def sglang_without_stages(release: Distribution, classes: dict[str, tuple[str, s
     """As ``vllm_without_stages``; none in releases that do not ask (they run on, wrongly)."""
     asks = any(
         isinstance(node, ast.Assert) and "support_pp" in ast.unparse(node.test)
-        for node in ast.walk(_tree(release.read(_RUNNER)))
+        for node in ast.walk(syntax(release.read(_RUNNER)))
     )
     reader = _Classes(release, "pp_proxy_tensors", keywords=False)
     return {name for name, place in classes.items() if reader.find(*place).forward is False} if asks else set()
 
 
-def _tree(text: str | None) -> ast.Module:
+def syntax(text: str | None) -> ast.Module:
+    """The syntax tree of a module's text; an empty one for none. Raises SyntaxError for no Python."""
     return ast.parse((text or "").lstrip("\ufeff"))
 
 
 def _listed(release: Distribution) -> set[str]:
     """The architectures that ``config.py`` lists, empty where it has no such list."""
-    for node in _tree(release.read("vllm/config.py")).body:
+    for node in syntax(release.read("vllm/config.py")).body:
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == _LIST for to in node.targets):
             return set(ast.literal_eval(node.value))
     return set()
@@ -140,7 +141,7 @@ class _Classes:
             text = self._release.read(f"{path}.py")
             is_package = text is None
             names: dict[str, list[ast.AST]] = {}
-            for name, node in _bound(_tree(text if text is not None else self._release.read(package))):
+            for name, node in _bound(syntax(text if text is not None else self._release.read(package))):
                 if isinstance(node, ast.ImportFrom):
                     source = _source(module, is_package, node)
                     for alias in node.names:
